@@ -1,0 +1,78 @@
+"""What holds for every test: loopback only, no key of the machine, one Hypothesis profile, sums at the end."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from counting import totals
+
+TESTS = Path(__file__).parent
+
+# Folders whose tests put an adapter's real SDK before recorded or written bytes: what `nox -s contract` runs.
+CONTRACT_FOLDERS = ("adapters", "contract", "recordings")
+
+# No deadline: two busy cores make any single example slow. CI tries the same examples each time (derandomize).
+settings.register_profile("agent-core", deadline=None, print_blob=True, derandomize="CI" in os.environ)
+settings.load_profile("agent-core")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what belongs to the contract by the folder it is in."""
+    for item in items:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in CONTRACT_FOLDERS:
+            item.add_marker(pytest.mark.contract)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much the tests went through: `vectors: 80, cases: 30, recordings: 400, cuts: 1200`."""
+    if sums := totals():
+        terminalreporter.write_line(", ".join(f"{what}: {times}" for what, times in sums.items()))
+
+
+class NotLoopbackError(Exception):
+    """A test reached for an address beyond this machine."""
+
+
+def _is_loopback(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else host
+    if name is None or name in ("", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(str(name).partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_the_network(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "socket.getaddrinfo":
+        host = arguments[0]
+    elif event in ("socket.connect", "socket.sendto") and isinstance(arguments[1], tuple):
+        host = arguments[1][0]
+    else:
+        return
+    if not _is_loopback(host):
+        raise NotLoopbackError(f"tests stay on loopback, but one reached for {host!r}")
+
+
+# An audit hook sees every library's sockets, whatever they are wrapped in.
+sys.addaudithook(_refuse_the_network)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key, base URL or proxy of the machine reaches a test; one that needs such a variable sets it."""
+    for name in os.environ:
+        if name.startswith(("OPENAI_", "AZURE_OPENAI_")) or name.lower() in ("http_proxy", "https_proxy", "all_proxy"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Async tests run on asyncio; a module that means trio too overrides this with its own parametrized fixture."""
+    return "asyncio"
