@@ -1,0 +1,385 @@
+"""What a conversation is made of: messages, and the ordered parts inside them.
+
+Decides how a message in the OpenAI shape becomes parts, and which of the parts a reader sees. What a vendor's wire
+looks like is left to `chatwire`; what may be sent to whom, to `_history`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ._json import compact_json, parse_object
+
+__all__ = [
+    "AudioPart",
+    "ContentPart",
+    "FilePart",
+    "ImagePart",
+    "Message",
+    "OtherPart",
+    "Part",
+    "ReasoningPart",
+    "RefusalPart",
+    "Role",
+    "Status",
+    "TextPart",
+    "ToolCall",
+]
+
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool", "function"]
+Status: TypeAlias = Literal["pending", "writing", "completed", "error", "aborted"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text. `extras` holds fields a vendor adds to a text part, such as `cache_control`."""
+
+    text: str
+    extras: dict[str, Any] | None = None
+    type: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image: an http(s) or `data:` URL; detail is `low`, `high`, `original` or `auto` where the vendor takes one."""
+
+    url: str
+    detail: str | None = None
+    extras: dict[str, Any] | None = None
+    type: Literal["image"] = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file: uploaded before (`file_id`), or inline as a `data:` URL (`data`) with its `filename`."""
+
+    file_id: str | None = None
+    data: str | None = None
+    filename: str | None = None
+    extras: dict[str, Any] | None = None
+    type: Literal["file"] = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class AudioPart:
+    """Sound: base64 `data` and its `format`, such as `wav` or `mp3`."""
+
+    data: str
+    format: str
+    type: Literal["audio"] = "audio"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    """What the model thought, and where it came from: only its origin may be sent it back.
+
+    `field` is the wire's name for it (`reasoning`, `reasoning_content`, `reasoning_details`, `thinking`,
+    `think_tags`); `signature` and `details` are the vendor's own data, kept as sent.
+    """
+
+    text: str
+    provider: str | None = None
+    model: str | None = None
+    field: str | None = None
+    signature: str | None = None
+    details: tuple[dict[str, Any], ...] = ()
+    type: Literal["reasoning"] = "reasoning"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool the model asks for. `arguments` is the text as the model wrote it; it may be cut off or no JSON at all.
+
+    `legacy` marks the old `function_call` form, answered by a message of role `function`.
+    """
+
+    id: str
+    name: str
+    arguments: str = ""
+    legacy: bool = False
+    extras: dict[str, Any] | None = None
+    type: Literal["tool_call"] = "tool_call"
+
+    def parse(self) -> dict[str, Any]:
+        """Read the arguments; nothing, blanks and `null` are `{}`.
+
+        Raises:
+            ValueError: the text is no JSON object, or holds a number that JSON cannot hold.
+        """
+        return parse_object(self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalPart:
+    """The model's refusal, where the vendor tells it apart from text."""
+
+    text: str
+    type: Literal["refusal"] = "refusal"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPart:
+    """A part with a type of the vendor's own (citations, documents), kept as sent."""
+
+    data: dict[str, Any] = field(default_factory=dict)
+    type: Literal["other"] = "other"
+
+
+Part: TypeAlias = Annotated[
+    TextPart | ImagePart | FilePart | AudioPart | ReasoningPart | ToolCall | RefusalPart | OtherPart,
+    Field(discriminator="type"),
+]
+ContentPart: TypeAlias = TextPart | ImagePart | FilePart | AudioPart | OtherPart
+_CONTENT = (TextPart, ImagePart, FilePart, AudioPart, OtherPart)
+
+# Keys of a message in the OpenAI shape that have a place of their own here; any other one is an extra.
+_REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
+_OPENAI_KEYS = {"role", "content", "tool_calls", "function_call", "refusal", *_REASONING_KEYS}
+_NEEDS_CONTENT = {"system", "developer", "user", "tool", "function"}
+
+
+class Message(BaseModel):
+    """One message of a conversation, its parts in the order in which they were written.
+
+    Made from `Message(role="user", content="...")`, a factory such as `Message.user("...")`, or a dict in the OpenAI
+    shape (`content`, `tool_calls`, `reasoning_content`, `refusal` and so on become parts).
+
+    Attributes:
+        parts: everything, in order. `content`, `text`, `reasoning`, `tool_calls`, `refusal` are views of it.
+        status: only a `completed` message is sent to a model.
+        name: the tool or function that a `tool` or `function` message answers for.
+        tool_call_id: the call that a `tool` message answers.
+        provider, model: who wrote it, where a model did.
+        extras: fields of the vendor's own, sent back only to whom they came from.
+    """
+
+    model_config = ConfigDict(extra="forbid", defer_build=True, validate_default=False)
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    status: Status = "completed"
+    name: str | None = None
+    tool_call_id: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    extras: dict[str, Any] = Field(default_factory=dict)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            role: Role,
+            content: str | Sequence[ContentPart | Mapping[str, Any]] | None = None,
+            parts: Sequence[Part] = ...,
+            status: Status = ...,
+            name: str | None = None,
+            tool_call_id: str | None = None,
+            provider: str | None = None,
+            model: str | None = None,
+            extras: dict[str, Any] = ...,
+            tool_calls: Sequence[ToolCall | Mapping[str, Any]] | None = None,
+        ) -> None: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_openai(cls, data: Any) -> Any:
+        if isinstance(data, Message):
+            return data
+        if hasattr(data, "model_dump"):  # a vendor SDK's own message object
+            data = data.model_dump(exclude_none=True)
+        if not isinstance(data, Mapping) or "parts" in data:
+            return data
+        return _fields_of(data)
+
+    @property
+    def content(self) -> str | list[ContentPart]:
+        """What a reader sees: the text, or the list of parts where there is more than text."""
+        seen = [part for part in self.parts if isinstance(part, _CONTENT)]
+        if (len(seen) < 2 or self.role == "assistant") and all(isinstance(part, TextPart) for part in seen):
+            return self.text
+        return seen
+
+    @property
+    def text(self) -> str:
+        """All text, joined."""
+        return "".join([part.text for part in self.parts if isinstance(part, TextPart)])
+
+    @property
+    def reasoning(self) -> str:
+        """All reasoning text, joined."""
+        return "".join([part.text for part in self.parts if isinstance(part, ReasoningPart)])
+
+    @property
+    def refusal(self) -> str:
+        """The refusal, or empty text."""
+        return "".join([part.text for part in self.parts if isinstance(part, RefusalPart)])
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The calls, in order."""
+        return [part for part in self.parts if isinstance(part, ToolCall)]
+
+    @classmethod
+    def build(cls, role: Role, parts: Sequence[Part], **fields: Any) -> Message:
+        """Make a message from parts known to be right, without validating them again."""
+        return cls.model_construct(role=role, parts=tuple(parts), **fields)
+
+    @classmethod
+    def system(cls, text: str = "") -> Message:
+        """Make a system message."""
+        return cls(role="system", content=text)
+
+    @classmethod
+    def user(cls, content: str | Sequence[ContentPart | Mapping[str, Any]]) -> Message:
+        """Make a user message from text or parts."""
+        return cls(role="user", content=content)
+
+    @classmethod
+    def assistant(cls, text: str = "", *, status: Status | None = None) -> Message:
+        """Make an assistant message: pending while it has no text, completed when made with it."""
+        return cls(role="assistant", content=text, status=status or _status_of(text))
+
+    @classmethod
+    def tool(
+        cls,
+        call: ToolCall | Mapping[str, Any],
+        result: str | Sequence[ContentPart | Mapping[str, Any]] = "",
+        *,
+        status: Status | None = None,
+    ) -> Message:
+        """Make the answer to a call: pending while it has no result, completed when made with it."""
+        answered = call if isinstance(call, ToolCall) else _call_from(call, "tool")
+        return cls(
+            role="tool",
+            content=result,
+            tool_call_id=answered.id,
+            name=answered.name,
+            status=status or _status_of(result),
+        )
+
+    @classmethod
+    def function(
+        cls, call: ToolCall | Mapping[str, Any], result: str = "", *, status: Status | None = None
+    ) -> Message:
+        """Make the answer to a legacy `function_call`: pending without a result, completed with it."""
+        answered = call if isinstance(call, ToolCall) else _call_from({"function": call}, "function")
+        return cls(role="function", content=result, name=answered.name, status=status or _status_of(result))
+
+
+def _status_of(content: object) -> Status:
+    return "completed" if content else "pending"
+
+
+def _fields_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Split a message in the OpenAI shape into this library's fields.
+
+    Raises:
+        ValueError: a key is missing or has the wrong type; the text names it.
+    """
+    role = data.get("role")
+    content = data.get("content")
+    if content is None and role in _NEEDS_CONTENT:
+        raise ValueError(f"a {role} message needs 'content' (a text or a list of parts)")
+    if role == "tool" and not data.get("tool_call_id"):
+        raise ValueError("a tool message needs 'tool_call_id', the id of the call it answers")
+    parts: list[Part] = [*_reasoning_from(data), *_content_from(content)]
+    if refusal := data.get("refusal"):
+        parts.append(RefusalPart(str(refusal)))
+    calls = data.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise ValueError("'tool_calls' must be a list")
+    parts += [
+        call if isinstance(call, ToolCall) else _call_from(call, f"tool_calls.{place}")
+        for place, call in enumerate(calls)
+    ]
+    if function := data.get("function_call"):
+        parts.append(_call_from({"id": "", "function": function}, "function_call", legacy=True))
+    known = {key: value for key, value in data.items() if key in Message.model_fields and value is not None}
+    unknown = {
+        key: value
+        for key, value in data.items()
+        if key not in _OPENAI_KEYS and key not in Message.model_fields and value is not None
+    }
+    return {**known, "role": role, "parts": tuple(parts), "extras": {**unknown, **known.get("extras", {})}}
+
+
+def _reasoning_from(data: Mapping[str, Any]) -> list[ReasoningPart]:
+    details = data.get("reasoning_details")
+    for key in _REASONING_KEYS[:2]:
+        if text := data.get(key):
+            return [ReasoningPart(str(text), field=key, details=tuple(details or ()))]
+    if details:
+        text = "".join([str(item.get("text") or item.get("summary") or "") for item in details])
+        return [ReasoningPart(text, field="reasoning_details", details=tuple(details))]
+    return []
+
+
+def _content_from(content: Any) -> list[Part]:
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
+    if isinstance(content, Mapping) or not isinstance(content, Sequence):
+        raise ValueError(f"'content' must be a text or a list of parts, not {type(content).__name__}")
+    return [part_from(item, f"content.{place}") for place, item in enumerate(content)]
+
+
+def part_from(item: Any, where: str = "content") -> Part:
+    """Turn one content part in the OpenAI shape (or this library's) into a part. A type nobody knows is kept as sent.
+
+    Raises:
+        ValueError: it is no part; the text says where and why.
+    """
+    if isinstance(item, str):
+        return TextPart(item)
+    if isinstance(item, (*_CONTENT, ReasoningPart, RefusalPart, ToolCall)):
+        return item
+    if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
+        raise ValueError(f"'{where}' must be an object with a 'type', such as {{'type': 'text', 'text': '...'}}")
+    rest = {key: value for key, value in item.items() if key != "type"}
+    kind = item["type"]
+    if kind == "text" and isinstance(rest.get("text"), str):
+        rest.pop("index", None)  # the place of a streamed part, which its order says too
+        return TextPart(rest.pop("text"), rest or None)
+    if kind in ("image_url", "image") and (image := rest.pop("image_url", None) or rest.pop("url", None)):
+        if isinstance(image, str):
+            return ImagePart(image, rest.pop("detail", None), rest or None)
+        if isinstance(image, Mapping) and isinstance(image.get("url"), str):
+            more = {key: value for key, value in image.items() if key not in ("url", "detail")}
+            return ImagePart(image["url"], image.get("detail"), {**rest, **more} or None)
+        raise ValueError(f"'{where}.image_url' needs a 'url'")
+    if kind == "file":
+        nested = rest.pop("file", None)
+        told = {**rest, **nested} if isinstance(nested, Mapping) else rest
+        data = told.pop("file_data", None) or told.pop("data", None)
+        file_id, filename = told.pop("file_id", None), told.pop("filename", None)
+        if file_id or data:
+            return FilePart(file_id, data, filename, told or None)
+        raise ValueError(f"'{where}' needs a 'file_id', or 'file_data' with a 'filename'")
+    if kind == "input_audio" and isinstance(audio := rest.get("input_audio"), Mapping):
+        return AudioPart(str(audio.get("data", "")), str(audio.get("format", "")))
+    if kind == "refusal" and isinstance(rest.get("refusal"), str):
+        return RefusalPart(rest["refusal"])
+    if kind in ("text", "image_url", "input_audio"):
+        raise ValueError(f"'{where}' is a {kind} part without its '{kind}'")
+    return OtherPart(dict(item))
+
+
+def _call_from(data: Any, where: str, *, legacy: bool = False) -> ToolCall:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"'{where}' must be an object with 'id' and 'function'")
+    function = data.get("function", data)
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"'{where}' has no function name")
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = "" if arguments is None else compact_json(arguments)
+    known = {"id", "type", "function", "index", "name", "arguments"}
+    extras = {key: value for key, value in data.items() if key not in known and value is not None}
+    return ToolCall(str(data.get("id") or ""), name, arguments, legacy, extras or None)

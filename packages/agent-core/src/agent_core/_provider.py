@@ -1,0 +1,113 @@
+"""What a provider is: something that turns a request into a completion, at once or piece by piece.
+
+Decides the protocol and the stream object. A provider that has only `complete` works everywhere a stream is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol, runtime_checkable
+
+from ._completion import Completion, CompletionRequest, Usage
+from ._deltas import Accumulator, CallDelta, CompletionDelta
+from ._messages import ReasoningPart, RefusalPart, TextPart, ToolCall
+
+__all__ = ["CompletionStream", "Provider", "deltas_of", "open_stream"]
+
+
+class CompletionStream(Protocol):
+    """An answer on its way: iterate over its deltas, once; `completion` is what has come so far, whole at the end."""
+
+    def __aiter__(self) -> AsyncIterator[CompletionDelta]: ...
+
+    @property
+    def completion(self) -> Completion: ...
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """A backend that answers requests. Raises nothing but errors of `agent_core.errors`.
+
+    `stream` gives an async context manager; leaving its block, by the end, a break or an error, closes the connection.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: CompletionRequest) -> Completion: ...
+
+    def stream(self, request: CompletionRequest) -> AbstractAsyncContextManager[CompletionStream]: ...
+
+
+def open_stream(provider: Any, request: CompletionRequest) -> AbstractAsyncContextManager[CompletionStream]:
+    """Stream from a provider, or play its whole completion as a stream where it can only `complete`."""
+    if hasattr(provider, "stream"):
+        stream: AbstractAsyncContextManager[CompletionStream] = provider.stream(request)
+        return stream
+    return _whole_as_stream(provider, request)
+
+
+@asynccontextmanager
+async def _whole_as_stream(provider: Any, request: CompletionRequest) -> AsyncGenerator[CompletionStream]:
+    yield _Played(await provider.complete(request))
+
+
+class _Played:
+    """A whole completion, handed out in pieces."""
+
+    def __init__(self, completion: Completion) -> None:
+        self._whole = completion
+        self._accumulator = Accumulator(provider=completion.provider, model=completion.model)
+        self._ended = False
+
+    async def __aiter__(self) -> AsyncIterator[CompletionDelta]:
+        for delta in deltas_of(self._whole):
+            self._accumulator.add(delta)
+            yield delta
+        self._ended = True
+
+    @property
+    def completion(self) -> Completion:
+        return self._whole if self._ended else self._accumulator.completion()
+
+
+def deltas_of(completion: Completion) -> list[CompletionDelta]:
+    """Take a completion apart again: one piece for each part, then the finish reasons and usage."""
+    deltas: list[CompletionDelta] = []
+    for choice in completion.choices:
+        for part in choice.message.parts:
+            match part:
+                case TextPart():
+                    deltas.append(CompletionDelta(part.text, choice=choice.index))
+                case ReasoningPart():
+                    deltas.append(
+                        CompletionDelta(
+                            reasoning=part.text,
+                            choice=choice.index,
+                            reasoning_field=part.field,
+                            signature=part.signature,
+                            details=part.details,
+                        )
+                    )
+                case RefusalPart():
+                    deltas.append(CompletionDelta(choice=choice.index, refusal=part.text))
+                case ToolCall():
+                    piece = CallDelta(None, part.id, part.name, part.arguments, part.extras, True, part.legacy)
+                    deltas.append(CompletionDelta(choice=choice.index, calls=(piece,)))
+                case _:
+                    deltas.append(CompletionDelta(choice=choice.index, parts=(part,)))
+        deltas.append(
+            CompletionDelta(
+                choice=choice.index,
+                finish_reason=choice.finish_reason,
+                raw_finish_reason=choice.raw_finish_reason or choice.finish_reason,
+                logprobs=choice.logprobs,
+                choice_extras=choice.extras or None,
+            )
+        )
+    usage: Usage | None = completion.usage
+    deltas.append(
+        CompletionDelta(choice=None, usage=usage, id=completion.id, model=completion.model, extras=completion.extras)
+    )
+    return deltas

@@ -1,0 +1,25 @@
+"""The chat-completions wire, free of any vendor package.
+
+    request --encode(dialect)--> body --Transport--> bytes --sse--> mapping --decode(dialect)--> CompletionDelta
+"""
+
+from ._dialect import Dialect
+from ._errors import error_from_exception, error_from_object, error_from_response, redact
+from ._provider import ChatStream, OpenAICompatibleProvider
+from ._transport import ObjectTransport, Reply, SdkTransport, SyncSdkTransport, Transport, transport_for
+
+__all__ = [
+    "ChatStream",
+    "Dialect",
+    "ObjectTransport",
+    "OpenAICompatibleProvider",
+    "Reply",
+    "SdkTransport",
+    "SyncSdkTransport",
+    "Transport",
+    "error_from_exception",
+    "error_from_object",
+    "error_from_response",
+    "redact",
+    "transport_for",
+]

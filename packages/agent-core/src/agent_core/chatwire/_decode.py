@@ -1,0 +1,240 @@
+"""One JSON text of the wire to the pieces in it: a chunk of a stream and a whole answer are read alike.
+
+Known keys are taken out of the parsed mapping, so what stays behind is exactly what has no field here. Which vendor
+puts what where is the dialect's; putting pieces together is `Accumulator`'s.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic_core import from_json
+
+from .._completion import Usage
+from .._deltas import CallDelta, CompletionDelta
+from .._json import compact_json, mend_text
+from .._messages import Part, ReasoningPart, RefusalPart, TextPart
+from ._dialect import Dialect
+from ._sse import NamedPayload
+from ._think import ThinkSplitter
+
+__all__ = ["Decoder"]
+
+
+class Decoder:
+    """Reads the chunks of one answer, in order.
+
+    Attributes:
+        error: the error object that a chunk or body held, once there was one.
+    """
+
+    __slots__ = ("_dialect", "_halves", "_splitters", "_think", "error")
+
+    def __init__(self, dialect: Dialect, *, think_tags: bool = False) -> None:
+        self._dialect = dialect
+        self._think = think_tags
+        self._splitters: dict[int, ThinkSplitter] = {}
+        self._halves: dict[tuple[int, str], str] | None = None  # halves of an emoji that wait for the other one
+        self.error: Any = None
+
+    def decode(self, data: bytes, *, whole: bool = False) -> list[CompletionDelta]:
+        """Give the pieces in one JSON text.
+
+        Args:
+            whole: the text is a complete answer, in which every tool call is one of its own.
+
+        Raises:
+            ValueError: the text is not JSON, or no object.
+        """
+        wire = self._parse(data)
+        choices = wire.pop("choices", None)
+        dialect = self._dialect
+        counts = dialect.pop_usage(wire)
+        usage = dialect.usage(counts) if counts else None
+        if "error" in wire or choices is None:
+            self.error = dialect.pop_error(wire)
+            if self.error is None and isinstance(data, NamedPayload) and data.event == "error":
+                self.error = dict(wire)
+        id, model = wire.pop("id", None), wire.pop("model", None)
+        if not choices or type(choices) is not list:
+            return [CompletionDelta(choice=None, usage=usage, id=id, model=model, extras=wire or None, data=data)]
+        # What belongs to the whole chunk goes with its first piece.
+        deltas = self._choice(choices[0], whole, usage, id, model, wire or None, data)
+        for choice in choices[1:]:
+            deltas += self._choice(choice, whole, None, None, None, None, b"")
+        return deltas
+
+    def flush(self) -> list[CompletionDelta]:
+        """Give the text held back as a possible tag or as half an emoji, once the stream has ended."""
+        deltas = []
+        for index, splitter in self._splitters.items():
+            deltas += [_piece(index, thinking, text) for thinking, text in splitter.flush()]
+        for (index, field), half in (self._halves or {}).items():
+            deltas.append(_piece(index, field == "reasoning", mend_text(half)))
+        return deltas
+
+    def _parse(self, data: bytes) -> dict[str, Any]:
+        try:
+            wire = from_json(data)
+        except ValueError:
+            # pydantic-core refuses half an emoji, which a server may send when it cuts one over two chunks.
+            wire = json.loads(data)
+            self._halves = self._halves or {}
+        if type(wire) is not dict:
+            raise ValueError(f"expected a JSON object, got {type(wire).__name__}")
+        return wire
+
+    def _choice(
+        self,
+        choice: Any,
+        whole: bool,
+        usage: Usage | None,
+        id: str | None,
+        model: str | None,
+        extras: dict[str, Any] | None,
+        data: bytes,
+    ) -> list[CompletionDelta]:
+        """Read one choice. The first piece carries what belongs to the choice, and to the chunk, as a whole."""
+        if type(choice) is not dict:
+            return [CompletionDelta(choice=None, usage=usage, id=id, model=model, extras=extras, data=data)]
+        said = choice.pop("delta", None)
+        if said is None:
+            said = choice.pop("message", None)
+        if type(said) is not dict:
+            said = {}
+        index = choice.pop("index", 0)
+        index = index if type(index) is int else 0
+        word = choice.pop("finish_reason", None)
+        finish = None if word is None else self._dialect.finish_reason(word := str(word))
+        logprobs = choice.pop("logprobs", None)
+        if logprobs is not None:
+            logprobs = self._dialect.logprobs(logprobs)
+        content = said.pop("content", None)
+        text = reasoning = refusal = ""
+        field: str | None = None
+        pieces: tuple[CallDelta, ...] = ()
+        parts: tuple[Part, ...] = ()
+        details: tuple[dict[str, Any], ...] = ()
+        after: list[CompletionDelta] = []
+        if type(content) is str and not self._think and self._halves is None:
+            text = content
+        elif content is not None and content != "":
+            after = self._content(index, content)
+        if said:
+            said.pop("role", None)
+            reasoning, field, details = self._reasoning(index, said)
+            pieces = self._calls(said, whole)
+            refusal = said.pop("refusal", None) or ""
+            choice.update(said)
+        if after and (not reasoning or not after[0].reasoning):
+            # The first piece of content joins the head: reasoning comes before text there too.
+            lead = after.pop(0)
+            text, parts, refusal = lead.text, lead.parts, lead.refusal or refusal
+            if lead.reasoning:
+                reasoning, field = lead.reasoning, lead.reasoning_field
+            signature = lead.signature
+        else:
+            signature = None
+        if after:  # calls follow what was said
+            after.append(CompletionDelta(calls=pieces, choice=index))
+            pieces = ()
+        head = CompletionDelta(
+            text, reasoning, pieces, index, finish, word, usage, field, refusal, parts,
+            signature, details, logprobs, id, model, extras, choice or None, data,
+        )  # fmt: skip
+        return [head, *after] if after else [head]
+
+    def _calls(self, said: dict[str, Any], whole: bool) -> tuple[CallDelta, ...]:
+        calls = said.pop("tool_calls", None)
+        pieces = tuple([_call(entry, whole) for entry in calls if type(entry) is dict]) if calls else ()
+        if type(legacy := said.pop("function_call", None)) is dict:
+            # The old form has one call at most; its pieces carry neither id nor index.
+            piece = _call({"function": legacy, "index": None if whole else -1}, whole)
+            pieces = (*pieces, piece._replace(legacy=True))
+        return pieces
+
+    def _reasoning(self, index: int, said: dict[str, Any]) -> tuple[str, str | None, tuple[dict[str, Any], ...]]:
+        """Take reasoning out of a message. The same text may stand under several names; the first one counts."""
+        text, field = "", None
+        for key in self._dialect.reasoning_keys:
+            if (value := said.pop(key, None)) and not text:
+                text, field = value if type(value) is str else compact_json(value), key
+        if self._halves is not None and text:
+            text = self._joined(index, "reasoning", text)
+        details = said.pop("reasoning_details", None)
+        if type(details) is not list or not details:
+            return text, field, ()
+        entries = tuple(entry for entry in details if type(entry) is dict)
+        if not text:
+            text = "".join([str(entry.get("text") or entry.get("summary") or "") for entry in entries])
+        return text, "reasoning_details", entries
+
+    def _content(self, index: int, content: Any) -> list[CompletionDelta]:
+        if content is None or content == "":
+            return []
+        if type(content) is str:
+            return self._text(index, content)
+        deltas: list[CompletionDelta] = []
+        for item in content if type(content) is list else [content]:
+            part = self._dialect.part(item)
+            if isinstance(part, TextPart):
+                deltas += self._text(index, part.text)
+            elif isinstance(part, ReasoningPart):
+                deltas.append(
+                    CompletionDelta(
+                        reasoning=part.text,
+                        choice=index,
+                        reasoning_field=part.field,
+                        signature=part.signature,
+                        details=part.details,
+                    )
+                )
+            elif isinstance(part, RefusalPart):
+                deltas.append(CompletionDelta(choice=index, refusal=part.text))
+            else:
+                deltas.append(CompletionDelta(choice=index, parts=(part,)))
+        return deltas
+
+    def _text(self, index: int, text: str) -> list[CompletionDelta]:
+        if self._halves is not None:
+            text = self._joined(index, "text", text)
+        if not self._think:
+            return [CompletionDelta(text, choice=index)] if text else []
+        splitter = self._splitters.setdefault(index, ThinkSplitter())
+        return [_piece(index, thinking, piece) for thinking, piece in splitter.feed(text)]
+
+    def _joined(self, index: int, field: str, text: str) -> str:
+        """Put half an emoji before its other half; hold one back at the end of a piece."""
+        assert self._halves is not None
+        text = self._halves.pop((index, field), "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._halves[index, field] = text[-1]
+            text = text[:-1]
+        return mend_text(text)
+
+
+def _piece(index: int, thinking: bool, text: str) -> CompletionDelta:
+    if thinking:
+        return CompletionDelta(reasoning=text, choice=index, reasoning_field="think_tags")
+    return CompletionDelta(text, choice=index)
+
+
+def _call(entry: dict[str, Any], whole: bool) -> CallDelta:
+    function = entry.pop("function", None)
+    if type(function) is not dict:
+        function = {}
+    name, arguments = function.pop("name", None), function.pop("arguments", None)
+    if arguments is not None and type(arguments) not in (str, dict):
+        arguments = compact_json(arguments)
+    index = entry.pop("index", None)
+    if entry.get("type") == "function":
+        del entry["type"]
+    return CallDelta(
+        int(index) if type(index) in (int, float) else None,  # the together SDK makes it a float
+        entry.pop("id", None),
+        name if type(name) is str else None,
+        arguments,
+        {**entry, **function} or None,
+        whole,
+    )
