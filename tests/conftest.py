@@ -15,7 +15,7 @@ from counting import totals
 TESTS = Path(__file__).parent
 
 # Folders whose tests put an adapter's real SDK before recorded or written bytes: what `nox -s contract` runs.
-CONTRACT_FOLDERS = ("adapters", "contract", "recordings")
+CONTRACT_FOLDERS = ("adapters", "chatwire", "contract", "recordings")
 
 # No deadline: two busy cores make any single example slow. CI tries the same examples each time (derandomize).
 settings.register_profile("agent-core", deadline=None, print_blob=True, derandomize="CI" in os.environ)

@@ -33,10 +33,12 @@ class ChatServer(BaseHTTPRequestHandler):
         self.seen.append((self.path, self.headers["authorization"], body))
         frame = {"id": "chatcmpl-1", "created": 1, "model": body["model"]}
         if body.get("stream"):
-            pieces: list[dict[str, Any]] = [{"content": word} for word in ("Hello ", "from ", "loopback.")]
-            chunks = [{"choices": [{"index": 0, "delta": piece, "finish_reason": None}]} for piece in pieces]
-            chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-            chunks.append({"choices": [], "usage": USAGE})
+            pieces = [{"content": word} for word in ("Hello ", "from ", "loopback.")]
+            chunks: list[dict[str, Any]] = [
+                *({"choices": [{"index": 0, "delta": piece, "finish_reason": None}]} for piece in pieces),
+                {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+                {"choices": [], "usage": USAGE},
+            ]
             events = [json.dumps(frame | {"object": "chat.completion.chunk"} | chunk) for chunk in chunks]
             self._send("text/event-stream", "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]))
         else:
