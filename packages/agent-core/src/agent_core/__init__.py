@@ -1,6 +1,7 @@
 """agent-core: one completion type, one tool loop and one agent for every LLM vendor."""
 
 from . import errors
+from ._abort import AbortSignal
 from ._completion import (
     Choice,
     Completion,
@@ -11,7 +12,9 @@ from ._completion import (
     Usage,
 )
 from ._deltas import Accumulator, CallDelta, CompletionDelta, accumulate
+from ._engine import CompletionFinished, EngineEvent, RequestStarted, ToolFinished, ToolStarted
 from ._history import FittedHistory, fit_history
+from ._loop import LoopFinished, ToolLoopHooks, ToolLoopResult, ToolLoopStream, run_tool_loop, stream_tool_loop
 from ._messages import (
     AudioPart,
     FilePart,
@@ -27,4 +30,54 @@ from ._model import Model
 from ._provider import CompletionStream, Provider
 from ._registry import installed_providers, load_model, load_provider
 from ._retry import RetryPolicy
+from ._tools import AgentAction, ToolHandlerResult, ToolResponse
 from .chatwire import OpenAICompatibleProvider
+
+__all__ = [
+    "AbortSignal",
+    "Accumulator",
+    "AgentAction",
+    "AudioPart",
+    "CallDelta",
+    "Choice",
+    "Completion",
+    "CompletionDelta",
+    "CompletionFinished",
+    "CompletionRequest",
+    "CompletionStream",
+    "EngineEvent",
+    "FilePart",
+    "FinishReason",
+    "FittedHistory",
+    "FunctionDefinition",
+    "ImagePart",
+    "LoopFinished",
+    "Message",
+    "Model",
+    "OpenAICompatibleProvider",
+    "OtherPart",
+    "Provider",
+    "ReasoningPart",
+    "RefusalPart",
+    "RequestStarted",
+    "RetryPolicy",
+    "TextPart",
+    "ToolCall",
+    "ToolDefinition",
+    "ToolFinished",
+    "ToolHandlerResult",
+    "ToolLoopHooks",
+    "ToolLoopResult",
+    "ToolLoopStream",
+    "ToolResponse",
+    "ToolStarted",
+    "Usage",
+    "accumulate",
+    "errors",
+    "fit_history",
+    "installed_providers",
+    "load_model",
+    "load_provider",
+    "run_tool_loop",
+    "stream_tool_loop",
+]

@@ -151,17 +151,16 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         """Add the counts of two completions. Unknown plus known is known; extras are not added up."""
         return Usage(
-            *(
-                None if mine is None and theirs is None else (mine or 0) + (theirs or 0)
-                for mine, theirs in (
-                    (self.input_tokens, other.input_tokens),
-                    (self.output_tokens, other.output_tokens),
-                    (self.total_tokens, other.total_tokens),
-                    (self.cached_tokens, other.cached_tokens),
-                    (self.reasoning_tokens, other.reasoning_tokens),
-                )
-            )
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.total_tokens, other.total_tokens),
+            _sum(self.cached_tokens, other.cached_tokens),
+            _sum(self.reasoning_tokens, other.reasoning_tokens),
         )
+
+
+def _sum(mine: int | None, theirs: int | None) -> int | None:
+    return None if mine is None and theirs is None else (mine or 0) + (theirs or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class CallDelta(NamedTuple):
     `whole` says that the piece is a call of its own, as every entry of an answer that was not streamed.
     """
 
-    index: int | None = None
+    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     id: str | None = None
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
@@ -178,11 +178,11 @@ class _ChoiceBuilder:
 
     def ended(self) -> FinishReason:
         """Name the end: calls that arrived decide between `stop` and `tool_calls`; other words stay."""
-        if self.finish in (None, "stop", "tool_calls"):
-            if self.calls:
-                return "tool_calls"
-            return "unknown" if self.finish is None else "stop"
-        return self.finish or "unknown"
+        if self.finish is None:
+            return "tool_calls" if self.calls else "unknown"
+        if self.finish in ("stop", "tool_calls"):
+            return "tool_calls" if self.calls else "stop"
+        return self.finish
 
 
 class Accumulator:
@@ -234,7 +234,7 @@ class Accumulator:
         if delta.usage is not None:
             self._usage = delta.usage
         if delta.extras:
-            self._extras.update(delta.extras)
+            _overlay(self._extras, delta.extras)
         if delta.id:
             self._id = self._id or delta.id
         if delta.model:
@@ -312,6 +312,19 @@ def _made_id(answer: str, choice: int, place: int, name: str) -> str:
     """Make an id for a call that came without one: the same input gives the same id, and places differ."""
     seed = f"{answer}\n{choice}\n{place}\n{name}".encode("utf-8", "replace")
     return "call_" + hashlib.blake2b(seed, digest_size=12).hexdigest()
+
+
+def _overlay(known: dict[str, Any], new: dict[str, Any]) -> None:
+    """Take in what a chunk said at its top: the last word counts, objects merge (Groq), None takes nothing back."""
+    for key, value in new.items():
+        if value is None or type(value) is dict:
+            old = known.get(key)
+            if value is None and old is not None:
+                continue
+            if type(old) is dict:
+                _overlay(merged := dict(old), value)
+                value = merged
+        known[key] = value
 
 
 def merge_extras(known: dict[str, Any], new: dict[str, Any]) -> None:

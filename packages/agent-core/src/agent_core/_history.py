@@ -158,7 +158,9 @@ def _with_ids(messages: list[Message], form: re.Pattern[str], notes: list[str]) 
 def _short_id(seed: str, taken: set[str]) -> str:
     """Make nine letters and digits from a seed; a number is appended to the seed in the unlikely case of a clash."""
     for attempt in range(1000):
-        number = int.from_bytes(hashlib.blake2b(f"{seed}\n{attempt}".encode("utf-8", "replace"), digest_size=8).digest())
+        number = int.from_bytes(
+            hashlib.blake2b(f"{seed}\n{attempt}".encode("utf-8", "replace"), digest_size=8).digest()
+        )
         letters = ""
         for _ in range(9):
             number, rest = divmod(number, len(_LETTERS))

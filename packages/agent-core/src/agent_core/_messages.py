@@ -263,9 +263,7 @@ class Message(BaseModel):
         )
 
     @classmethod
-    def function(
-        cls, call: ToolCall | Mapping[str, Any], result: str = "", *, status: Status | None = None
-    ) -> Message:
+    def function(cls, call: ToolCall | Mapping[str, Any], result: str = "", *, status: Status | None = None) -> Message:
         """Make the answer to a legacy `function_call`: pending without a result, completed with it."""
         answered = call if isinstance(call, ToolCall) else _call_from({"function": call}, "function")
         return cls(role="function", content=result, name=answered.name, status=status or _status_of(result))

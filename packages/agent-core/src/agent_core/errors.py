@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from ._completion import Completion
+    from ._messages import Message
 
 __all__ = [
     "AbortedError",
@@ -51,7 +52,13 @@ __all__ = [
 
 
 class AgentCoreError(Exception):
-    """Base of every error of this library."""
+    """Base of every error of this library.
+
+    Attributes:
+        messages: the conversation up to the error, where it ended a tool loop.
+    """
+
+    messages: list[Message] | None = None
 
 
 class ConfigError(AgentCoreError):

@@ -1,6 +1,6 @@
 """The chat-completions wire, free of any vendor package.
 
-    request --encode(dialect)--> body --Transport--> bytes --sse--> mapping --decode(dialect)--> CompletionDelta
+request --encode(dialect)--> body --Transport--> bytes --sse--> mapping --decode(dialect)--> CompletionDelta
 """
 
 from ._dialect import Dialect

@@ -98,9 +98,10 @@ class Decoder:
         """Read one choice. The first piece carries what belongs to the choice, and to the chunk, as a whole."""
         if type(choice) is not dict:
             return [CompletionDelta(choice=None, usage=usage, id=id, model=model, extras=extras, data=data)]
-        said = choice.pop("delta", None)
+        # Perplexity sends both: an empty delta beside the whole message, the message so far beside each delta.
+        said = choice.pop("message" if whole else "delta", None)
         if said is None:
-            said = choice.pop("message", None)
+            said = choice.pop("delta" if whole else "message", None)
         if type(said) is not dict:
             said = {}
         index = choice.pop("index", 0)

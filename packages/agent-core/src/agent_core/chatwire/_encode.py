@@ -122,5 +122,7 @@ def _is_strict(schema: Any) -> bool:
         properties = schema.get("properties", {})
         if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != set(properties):
             return False
-        return all(_is_strict(item) for item in properties.values()) and _is_strict(list(schema.get("$defs", {}).values()))
+        return all(_is_strict(item) for item in properties.values()) and _is_strict(
+            list(schema.get("$defs", {}).values())
+        )
     return all(_is_strict(item) for key, item in schema.items() if key not in ("default", "enum", "const", "examples"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json
@@ -33,6 +34,7 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "permission_denied": errors.PermissionDeniedError,
     "context_length_exceeded": errors.ContextLengthError,
     "exceed_context_size_error": errors.ContextLengthError,  # llama.cpp
+    "too_many_prompt_tokens": errors.ContextLengthError,  # Perplexity
     "tool_use_failed": errors.ToolUseFailedError,  # Groq
     "model_not_found": errors.NotFoundError,
     "model_not_available": errors.NotFoundError,  # Together, with status 400
@@ -119,10 +121,8 @@ def error_from_response(
     lower = {str(key).lower(): value for key, value in headers.items()}
     text = body if isinstance(body, str) else body.decode("utf-8", "replace")
     parsed: Any = text
-    try:
+    with suppress(ValueError):  # a gateway's page, or nothing: the text itself is the body
         parsed = from_json(text)
-    except ValueError:
-        pass  # a gateway's page, or nothing: the text itself is the body
     error = error_from_object(parsed, status=status, provider=provider, model=model, secret=secret)
     error.request_id = next((lower[key] for key in _REQUEST_IDS if key in lower), None)
     # Together sends retry-after on success too, so the header counts only where waiting helps.
@@ -174,7 +174,9 @@ def error_from_exception(
     secret: str | None = None,
     begun: bool = False,
 ) -> ProviderError:
-    """Make the error for an exception of an SDK or HTTP library. Raise it outside the `except` block: nothing may chain.
+    """Make the error for an exception of an SDK or HTTP library.
+
+    Raise it outside the `except` block: the exception holds the key, and must not be chained.
 
     Args:
         begun: the answer had begun, so a broken connection is an interruption.
@@ -211,7 +213,7 @@ def _name_of(exception: BaseException) -> str:
 
 
 class _Told:
-    """What an error body says, whatever its nesting: `{"error": {...}}`, `{"error": "text"}`, `{"detail": ...}`, flat."""
+    """What an error body says, whatever its nesting: under `error` or `detail`, as an object or a text, or flat."""
 
     def __init__(self, body: Any) -> None:
         inner = body
@@ -227,7 +229,8 @@ class _Told:
         self.words = [str(code).lower() for code in codes if code not in (None, "")]
         self.code = next((str(code) for code in codes if code not in (None, "", "error")), None)
         numbers = [facts.get("status_code"), facts.get("status"), outer.get("raw_status_code"), *codes]
-        self.status = next((int(n) for n in numbers if str(n).isdigit() and 400 <= int(str(n)) < 600), None)
+        told = [int(str(number)) for number in numbers if str(number).isdigit()]
+        self.status = next((number for number in told if 400 <= number < 600), None)
         failed = facts.get("failed_generation") or outer.get("failed_generation")
         self.failed_generation = None if failed is None else str(failed)
 

@@ -208,9 +208,7 @@ class ChatStream:
         while True:
             try:
                 self._reply = await self._connection.enter_async_context(
-                    self._provider._transport.open(
-                        self._body, timeout=self._request.timeout or self._provider._timeout
-                    )
+                    self._provider._transport.open(self._body, timeout=self._request.timeout or self._provider._timeout)
                 )
                 return
             except ProviderError as error:
