@@ -5,12 +5,11 @@ Decides the client and what differs between OpenAI itself and compatible servers
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from agent_core import RetryPolicy
-from agent_core.chatwire import Dialect, OpenAICompatibleProvider
+from agent_core.chatwire import Dialect, OpenAICompatibleProvider, find_api_key
 from agent_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -87,12 +86,7 @@ class OpenAIProvider(OpenAICompatibleProvider):
 def _client(
     api_key: str | None, base_url: str | None, timeout: float | None, headers: Mapping[str, str] | None
 ) -> AsyncOpenAI:
-    # A key read from a file ends with a newline, which the HTTP library would show in its error.
-    key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    if not key:
-        raise ConfigError(
-            "no API key for 'openai': set OPENAI_API_KEY, or pass api_key=... (any text for a server that needs none)"
-        )
+    key = find_api_key("openai", "OPENAI_API_KEY", api_key)
     from openai import AsyncOpenAI, Timeout
 
     return AsyncOpenAI(

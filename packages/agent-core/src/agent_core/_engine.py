@@ -18,7 +18,7 @@ from ._completion import Completion, CompletionRequest
 from ._deltas import CompletionDelta
 from ._history import unanswered_calls
 from ._messages import ContentPart, Message, ToolCall
-from ._provider import open_stream
+from ._provider import deltas_of, open_stream
 from .errors import AbortedError
 
 __all__ = [
@@ -217,8 +217,11 @@ async def _ask(
     provider: Any, request: CompletionRequest, signal: AbortSignal | None, stream: bool
 ) -> AsyncGenerator[CompletionDelta | Completion]:
     """Ask the model: the deltas as they come, then the completion. No scope is open around a yield."""
-    if not stream:
-        yield await unless_aborted(signal, partial(provider.complete, request))
+    if not stream or not hasattr(provider, "stream"):
+        completion = await unless_aborted(signal, partial(provider.complete, request))
+        for delta in deltas_of(completion) if stream else ():
+            yield delta
+        yield completion
         return
     manager = open_stream(provider, request)
     opened = await unless_aborted(signal, manager.__aenter__)

@@ -3,6 +3,7 @@
 request --encode(dialect)--> body --Transport--> bytes --sse--> mapping --decode(dialect)--> CompletionDelta
 """
 
+from ._credentials import find_api_key
 from ._dialect import Dialect
 from ._errors import error_from_exception, error_from_object, error_from_response, redact
 from ._provider import ChatStream, OpenAICompatibleProvider
@@ -20,6 +21,7 @@ __all__ = [
     "error_from_exception",
     "error_from_object",
     "error_from_response",
+    "find_api_key",
     "redact",
     "transport_for",
 ]
