@@ -103,9 +103,11 @@ def handler_from(name: str, spec: dict[str, Any], log: list[dict[str, Any]], on_
         on_call()
         match spec["kind"]:
             case "return":
-                action = spec["result"].get("action")
-                actions = [action_from(one) for one in action] if isinstance(action, list) else action_from(action)
                 response = ToolResponse(**spec["result"]["toolResponse"])
+                action = spec["result"].get("action")
+                if action is None:
+                    return ToolHandlerResult(tool_response=response)
+                actions = [action_from(one) for one in action] if isinstance(action, list) else action_from(action)
                 return ToolHandlerResult(tool_response=response, action=actions)
             case "echo":
                 return ToolResponse(message=json.dumps(arguments, separators=(",", ":"), ensure_ascii=False))
@@ -122,9 +124,7 @@ def handler_from(name: str, spec: dict[str, Any], log: list[dict[str, Any]], on_
     return handle
 
 
-def action_from(data: dict[str, Any] | None) -> AgentAction | None:
-    if data is None:
-        return None
+def action_from(data: dict[str, Any]) -> AgentAction:
     errors = data.get("validationErrors")
     return AgentAction(type=data["type"], status=data["status"], payload=data["payload"], validation_errors=errors)
 
@@ -175,7 +175,7 @@ def hooks_from(spec: dict[str, Any], log: list[dict[str, Any]]) -> ToolLoopHooks
         log.append({"hook": "on_provider_error", "error": str(error), "iteration": iteration})
         return spec["on_provider_error"].get("return")
 
-    known = {
+    known: dict[str, Any] = {
         "before_tool_call": before,
         "after_tool_call": after,
         "should_break_early": break_early,
