@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.counting import count
 
 from agent_core import (
     AbortSignal,
@@ -27,6 +26,7 @@ from agent_core._loop import LoopFinished
 from agent_core.chatwire import Dialect
 from agent_core.chatwire._encode import encode_message
 from agent_core.errors import ProtocolError
+from counting import count
 
 _CASES = json.loads((Path(__file__).parents[1] / "vectors" / "tool_loop.json").read_text(encoding="utf-8"))["cases"]
 
