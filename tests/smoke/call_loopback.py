@@ -61,8 +61,7 @@ class ChatServer(BaseHTTPRequestHandler):
 
 async def ask(base_url: str) -> None:
     """Ask twice and hold both answers against what the server sent."""
-    model = load_model("openai:gpt-smoke", api_key="unused", base_url=base_url)
-    async with model.provider:
+    async with load_model("openai:gpt-smoke", api_key="unused", base_url=base_url) as model:
         whole = await model.complete("Say hello.")
         async with model.stream("Say hello.") as stream:
             texts = [delta.text async for delta in stream if delta.text]
