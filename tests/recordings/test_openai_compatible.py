@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 
-from agent_core import Choice, Completion, CompletionRequest, Provider, ToolCall, Usage, errors
+from agent_core import Choice, Completion, CompletionRequest, Message, Provider, ToolCall, Usage, errors
 from agent_core.testing import Answer, LoopbackServer
 from counting import count
 from openai_sdk import openai_provider
@@ -24,6 +24,7 @@ from recordings.oracle import (
     ExpectedChoice,
     Recording,
     chunks_of,
+    join_details,
     read_recordings,
     read_stream,
     read_whole,
@@ -330,6 +331,29 @@ async def test_an_error_inside_a_stream_keeps_what_came_before(
 # What a request says, and what leaves for the service
 
 
+def oracle_of(recording: Recording) -> ExpectedAnswer:
+    """The recorded answer as the oracle reads it."""
+    return read_stream(recording.sse) if recording.is_stream else read_whole(recording.body)
+
+
+# An answer that was cut off may end in a call that no one could read; what says nothing at all is not sent.
+REPLAYABLE = [
+    recording
+    for recording in ANSWERED
+    if (first := oracle_of(recording).choices[0]).finish_reason != "length" and (first.text or first.calls)
+]
+WITH_REASONING = [
+    recording
+    for recording in RECORDINGS
+    if any(key.startswith("reasoning") for message in recording.request["messages"] for key in message)
+]
+WITH_TOOLS = [
+    recording
+    for recording in RECORDINGS
+    if any(tool["type"] == "function" for tool in recording.request.get("tools") or [])  # not a service's own alone
+]
+
+
 def content_meaning(content: Any) -> list[Any]:
     """Content as a list of parts: text is one text part, nothing is none."""
     if not content:
@@ -374,3 +398,55 @@ async def test_the_messages_of_a_request_leave_with_their_meaning(
     body = await sent_body(provider, server, CompletionRequest(model="m", messages=messages))
     assert [meaning(message) for message in body["messages"]] == [meaning(message) for message in messages]
     count("round trips")
+
+
+@each(WITH_REASONING)
+async def test_the_reasoning_of_a_request_leaves_under_a_name_it_came_with(
+    recording: Recording, provider: Provider, server: LoopbackServer
+) -> None:
+    """DeepSeek refuses a conversation without it, OpenRouter one whose details have changed."""
+    messages = recording.request["messages"]
+    body = await sent_body(provider, server, CompletionRequest(model="m", messages=messages))
+    for sent, given in zip(body["messages"], messages, strict=True):
+        assert sent.get("reasoning_details") == given.get("reasoning_details")
+        names = [name for name in ("reasoning_content", "reasoning") if given.get(name)]
+        assert not names or [sent[name] for name in names if name in sent][:1] == [given[names[0]]]
+
+
+@each(WITH_TOOLS)
+async def test_the_tools_of_a_request_leave_as_they_came(
+    recording: Recording, provider: Provider, server: LoopbackServer
+) -> None:
+    """Name, description, parameters and `strict`; a description that is empty is none."""
+    tools = [tool for tool in recording.request["tools"] if tool["type"] == "function"]
+    body = await sent_body(provider, server, CompletionRequest(model="m", messages=HELLO, tools=tools))
+    for sent, given in zip(body["tools"], tools, strict=True):
+        assert {"description": "", **given["function"]} == {"description": "", **sent["function"]}
+
+
+@each(REPLAYABLE)
+async def test_an_answer_goes_back_as_it_came(recording: Recording, provider: Provider, server: LoopbackServer) -> None:
+    """In the next request of the conversation: text, calls with their ids, reasoning and its details."""
+    if recording.is_stream:
+        _, completion = await streamed(provider, server, recording)
+    else:
+        completion = await completion_of(provider, server, recording)
+    results = [
+        Message.function(call, "done") if call.legacy else Message.tool(call, "done") for call in completion.tool_calls
+    ]
+    history = [Message.user("hello"), completion.message, *results, Message.user("go on")]
+    body = await sent_body(provider, server, CompletionRequest(model=requested_model(recording), messages=history))
+    assert len(body["messages"]) == len(history)
+    sent = body["messages"][1]
+    expected = oracle_of(recording).choices[0]
+    assert (sent.get("content") or "") == expected.text
+    if not expected.details:  # details hold the text too, and some services take no other form of it
+        assert (sent.get("reasoning_content") or sent.get("reasoning") or "") == expected.reasoning
+    assert join_details(sent.get("reasoning_details", [])) == join_details(expected.details)
+    calls = [call["function"] for call in sent.get("tool_calls", [])]
+    calls += [sent["function_call"]] if "function_call" in sent else []
+    assert [(call["name"], call["arguments"]) for call in calls] == [
+        (call.name, call.arguments or "{}") for call in expected.calls
+    ]
+    answered = [message["tool_call_id"] for message in body["messages"] if message["role"] == "tool"]
+    assert answered == [call["id"] for call in sent.get("tool_calls", [])]
