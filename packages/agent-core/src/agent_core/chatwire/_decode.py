@@ -52,7 +52,7 @@ class Decoder:
         dialect = self._dialect
         counts = dialect.pop_usage(wire)
         usage = dialect.usage(counts) if counts else None
-        if "error" in wire or choices is None:
+        if "error" in wire or choices is None or dialect.error_block in wire:
             self.error = dialect.pop_error(wire)
             if self.error is None and isinstance(data, NamedPayload) and data.event == "error":
                 self.error = dict(wire)
@@ -105,13 +105,17 @@ class Decoder:
         if type(said) is not dict:
             said = {}
         index = choice.pop("index", 0)
-        index = index if type(index) is int else 0
+        index = int(index) if type(index) in (int, float) else 0
         word = choice.pop("finish_reason", None)
         finish = None if word is None else self._dialect.finish_reason(word := str(word))
         logprobs = choice.pop("logprobs", None)
-        if logprobs is not None:
-            logprobs = self._dialect.logprobs(logprobs)
+        if logprobs is not None and (read := self._dialect.logprobs(logprobs, choice, said)) is not logprobs:
+            if read is None:
+                choice["logprobs"] = logprobs
+            logprobs = read
         content = said.pop("content", None)
+        if (copy := self._dialect.content_copy) is not None and (choice.get(copy) or "") == (content or ""):
+            choice.pop(copy, None)
         text = reasoning = refusal = ""
         field: str | None = None
         pieces: tuple[CallDelta, ...] = ()

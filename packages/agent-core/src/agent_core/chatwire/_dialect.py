@@ -31,6 +31,12 @@ class Dialect:
     """Where reasoning text stands in a message or delta; the first that is not empty counts, as both may be sent."""
     think_models: ClassVar[re.Pattern[str] | None] = None
     """Models known to write their reasoning into the text, between `<think>` and `</think>`."""
+    error_block: ClassVar[str] = "error"
+    """Where a chunk may hold an error beside its choices; Groq has a block of its own for it."""
+    content_copy: ClassVar[str | None] = None
+    """A key of a choice that repeats the content beside it; Together sends `text`."""
+    knows_refusal: ClassVar[bool] = True
+    """Whether a refusal is sent back in a field of its own, as OpenAI has it; else it is sent as text."""
     call_id_form: ClassVar[re.Pattern[str] | None] = None
     """The form of call ids that the vendor demands, where it demands one."""
     finish_reasons: ClassVar[dict[str, FinishReason]] = {
@@ -90,8 +96,13 @@ class Dialect:
             return OtherPart(item)
         return OtherPart({"type": "unknown", "value": item})
 
-    def logprobs(self, wire: Any) -> dict[str, Any] | None:
-        """Read the log probabilities of a choice, as OpenAI spells them."""
+    def logprobs(self, wire: Any, choice: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Read the log probabilities of a choice, as OpenAI spells them; None for a form that nobody knows.
+
+        Args:
+            choice: what else the choice holds; what is read from it is to be taken out.
+            said: its message or delta.
+        """
         return wire if isinstance(wire, dict) else None
 
     # Writing a request

@@ -52,7 +52,11 @@ def encode_message(message: Message, dialect: Dialect) -> dict[str, Any]:
         wire["content"] = content
     if message.role == "assistant":
         if refusal := message.refusal:
-            wire["refusal"] = refusal
+            if dialect.knows_refusal:
+                wire["refusal"] = refusal
+            else:
+                said = [{"type": "text", "text": refusal}]
+                wire["content"] = content + refusal if isinstance(content, str) else content + said
         wire |= dialect.reasoning_fields([part for part in message.parts if isinstance(part, ReasoningPart)])
         if tools := [call for call in calls if not call.legacy]:
             wire["tool_calls"] = [

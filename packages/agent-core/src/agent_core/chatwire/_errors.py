@@ -14,6 +14,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from .. import errors
+from .._json import compact_json
 from ..errors import ProviderError
 
 __all__ = ["error_from_exception", "error_from_object", "error_from_response", "redact"]
@@ -25,6 +26,7 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
     408: errors.ProviderTimeoutError,
     413: errors.RequestTooLargeError,
     429: errors.RateLimitError,
+    498: errors.ServerError,  # Groq: the flex tier has no capacity left just now
 }
 # Codes and types as vendors write them, lower case. OpenAI, Groq, Together: `code`; DeepSeek, llama.cpp: `type`.
 _BY_CODE: dict[str, type[ProviderError]] = {
@@ -53,6 +55,7 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "service_unavailable": errors.ServerError,
     "unavailable_error": errors.ServerError,  # llama.cpp while it loads
     "engine_overloaded": errors.ServerError,
+    "capacity_exceeded": errors.ServerError,  # Groq, with status 498
     "timeout": errors.ProviderTimeoutError,
     "insufficient_quota": errors.RateLimitError,
 }
@@ -60,9 +63,11 @@ _BY_CODE: dict[str, type[ProviderError]] = {
 _MORE_THAN_STATUS = (errors.ContextLengthError, errors.ToolUseFailedError, errors.NotFoundError)
 # A wait does not help: the account has no credit left (OpenAI sends it as 429).
 _FINAL_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
-# Only OpenAI, llama.cpp and Groq give an exceeded context a code; DeepSeek, Ollama and vLLM tell it in the text.
+# Only OpenAI, llama.cpp and Groq give an exceeded context a code; DeepSeek, Ollama, Together and vLLM tell it in the
+# text, Together also with status 403.
 _CONTEXT_TOLD = re.compile(
-    r"maximum context length|context (?:length|window|size)|exceeds? the (?:available )?context|prompt is too long",
+    r"maximum context length|context (?:length|window|size)|exceeds? the (?:available )?context|prompt is too long"
+    r"|\binputs`? tokens \+ `?max_new_tokens",
     re.IGNORECASE,
 )
 _WAIT_TOLD = re.compile(r"(?:try again|retry) (?:in|after)\s+((?:[\d.]+\s*(?:ms|[hms])[a-z]*[\s,]*)+)", re.IGNORECASE)
@@ -231,8 +236,8 @@ class _Told:
         numbers = [facts.get("status_code"), facts.get("status"), outer.get("raw_status_code"), *codes]
         told = [int(str(number)) for number in numbers if str(number).isdigit()]
         self.status = next((number for number in told if 400 <= number < 600), None)
-        failed = facts.get("failed_generation") or outer.get("failed_generation")
-        self.failed_generation = None if failed is None else str(failed)
+        failed = facts.get("failed_generation", outer.get("failed_generation"))
+        self.failed_generation = failed if failed is None or isinstance(failed, str) else compact_json(failed)
 
 
 def _class_for(status: int | None, told: _Told) -> type[ProviderError]:
@@ -240,7 +245,7 @@ def _class_for(status: int | None, told: _Told) -> type[ProviderError]:
     specific = next((_BY_CODE[word] for word in told.words if _BY_CODE.get(word) in _MORE_THAN_STATUS), None)
     if status in (400, 422, None) and specific is not None:
         return specific
-    if status in (400, 413, 422) and _CONTEXT_TOLD.search(told.message):
+    if status in (400, 403, 413, 422) and _CONTEXT_TOLD.search(told.message):
         return errors.ContextLengthError
     if status is None:
         return by_code or errors.ProtocolError
