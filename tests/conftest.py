@@ -17,6 +17,8 @@ TESTS = Path(__file__).parent
 # Folders whose tests put an adapter's real SDK before recorded or written bytes: what `nox -s contract` runs.
 CONTRACT_FOLDERS = ("adapters", "chatwire", "contract", "recordings")
 
+VENDOR_SETTINGS = ("OPENAI_", "AZURE_OPENAI_", "GROQ_", "MISTRAL_", "TOGETHER_")
+
 # No deadline: two busy cores make any single example slow. CI tries the same examples each time (derandomize).
 settings.register_profile("agent-core", deadline=None, print_blob=True, derandomize="CI" in os.environ)
 settings.load_profile("agent-core")
@@ -68,7 +70,7 @@ sys.addaudithook(_refuse_the_network)
 def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, base URL or proxy of the machine reaches a test; one that needs such a variable sets it."""
     for name in os.environ:
-        if name.startswith(("OPENAI_", "AZURE_OPENAI_")) or name.lower() in ("http_proxy", "https_proxy", "all_proxy"):
+        if name.startswith(VENDOR_SETTINGS) or name.lower() in ("http_proxy", "https_proxy", "all_proxy"):
             monkeypatch.delenv(name)
 
 

@@ -42,8 +42,13 @@ FLOORS = {
 }
 WIRE_MAY_USE = 1
 NEVER_SEE_THE_WIRE = ("_engine", "_loop", "_model", "_registry")
-ADAPTERS = ("agent_core_openai", "agent_core_local")
-SDKS = {"agent_core_openai": ("openai", "httpx", "httpx2"), "agent_core_local": ("xllamacpp", "httpx")}
+SDKS = {
+    "agent_core_openai": ("openai", "httpx", "httpx2"),
+    "agent_core_groq": ("groq", "httpx"),
+    "agent_core_together": ("together", "httpx"),
+    "agent_core_local": ("xllamacpp", "httpx"),
+}
+ADAPTERS = tuple(SDKS)
 
 # What `import agent_core` may load that is not Python's own: its dependencies but snowballstemmer (0.15 s, loaded at
 # first use), and what those bring.
