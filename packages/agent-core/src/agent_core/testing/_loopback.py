@@ -187,10 +187,10 @@ class LoopbackServer:
     `requests` has all that arrived, in order. `closed` is set once any client has closed a connection.
     """
 
-    def __init__(self, *answers: Answer, handler: Handler | None = None) -> None:
+    def __init__(self, *answers: Answer, handler: Handler | None = None, port: int = 0) -> None:
         self.requests: list[ReceivedRequest] = []
         self.closed = threading.Event()
-        self.port = 0
+        self.port = port
         self._answers = deque(answers)
         self._handler = handler
         self._connections: set[_Connection] = set()
@@ -212,10 +212,10 @@ class LoopbackServer:
         self._answers.extend(answers)
 
     def start(self) -> None:
-        """Listen on a free port. Entering the server as a context does the same."""
+        """Listen on the port, or on a free one where it is 0. Entering the server as a context does the same."""
         if self._thread is not None:
             raise RuntimeError("the server is already running")
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = socket.create_server(("127.0.0.1", self.port))
         self.port = listener.getsockname()[1]
         started = threading.Event()
         self._thread = threading.Thread(
