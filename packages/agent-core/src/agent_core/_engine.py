@@ -19,7 +19,7 @@ from ._deltas import CompletionDelta
 from ._history import unanswered_calls
 from ._messages import ContentPart, Message, ToolCall
 from ._provider import deltas_of, open_stream
-from .errors import AbortedError
+from .errors import AbortedError, ToolUseFailedError
 
 __all__ = [
     "Answer",
@@ -33,16 +33,23 @@ __all__ = [
     "StopReason",
     "ToolFinished",
     "ToolStarted",
+    "corrected",
     "rounds",
 ]
 
 StopReason: TypeAlias = Literal["answer", "length", "limit", "early_break", "provider_error"]
 Content: TypeAlias = str | Sequence[ContentPart]
 
+_SHOWN = 4000  # characters of what the model wrote wrong, in the note that shows it
+
 
 @dataclass(frozen=True, slots=True)
 class RequestStarted:
-    """A request goes to the model; `iteration` counts the rounds of tools before it."""
+    """A request goes to the model; `iteration` counts the rounds of tools before it.
+
+    A second one with the same count takes the place of the first, and of all that was streamed since: the model is
+    shown that the call it wrote could not be read.
+    """
 
     request: CompletionRequest
     iteration: int
@@ -121,6 +128,10 @@ class Policy(Protocol):
         """May this call run, with which arguments, or what is answered instead?"""
         ...
 
+    async def ask_again(self, request: CompletionRequest, error: Exception) -> CompletionRequest | None:
+        """What is asked in place of a request that failed? Put once for each; None where nothing is."""
+        ...
+
     async def provider_failed(self, error: Exception, iteration: int) -> Message | None:
         """What stands in for the answer that failed? None raises the error."""
         ...
@@ -128,6 +139,23 @@ class Policy(Protocol):
     async def stop_after(self, iteration: int) -> bool:
         """Does the loop end after this round?"""
         ...
+
+
+def corrected(request: CompletionRequest, error: Exception) -> CompletionRequest | None:
+    """Give the request once more, with what the model wrote where that was a call its vendor could not read.
+
+    The note stands at the end of this one request, as the user's, which every vendor takes there after a question as
+    after a tool's answer; the transcript never has it. Other errors give None.
+    """
+    if not isinstance(error, ToolUseFailedError):
+        return None
+    written = error.failed_generation or (error.partial.text if error.partial is not None else "")
+    shown = f"\nYou wrote: {written[:_SHOWN]}" if written else ""
+    note = Message.user(
+        f"Your last answer could not be used: {error.message}{shown}\nAnswer again. To call a tool, use the form for "
+        "tool calls, with arguments that are one valid JSON object and fit the tool's schema."
+    )
+    return request.model_copy(update={"messages": [*request.messages, note]})
 
 
 RunTool: TypeAlias = Callable[[ToolCall, dict[str, Any]], Awaitable[Content]]
@@ -161,20 +189,25 @@ async def rounds(
         if not calls:
             if signal is not None:
                 signal.raise_if_aborted()
-            request = await policy.request(transcript, iteration)
-            yield RequestStarted(request, iteration)
-            failure: Exception | None = None
-            try:
-                async with aclosing(_ask(provider, request, signal, stream)) as pieces:
-                    async for piece in pieces:
-                        if isinstance(piece, CompletionDelta):
-                            yield piece
-                        else:
-                            completion = piece
-            except AbortedError:
-                raise
-            except Exception as error:  # a provider of the user's own may raise anything; the policy decides
-                failure = error
+            request: CompletionRequest | None = await policy.request(transcript, iteration)
+            asked_again = False
+            while request is not None:
+                yield RequestStarted(request, iteration)
+                failure: Exception | None = None
+                try:
+                    async with aclosing(_ask(provider, request, signal, stream)) as pieces:
+                        async for piece in pieces:
+                            if isinstance(piece, CompletionDelta):
+                                yield piece
+                            else:
+                                completion = piece
+                except AbortedError:
+                    raise
+                except Exception as error:  # a provider of the user's own may raise anything; the policy decides
+                    failure = error
+                if failure is None or asked_again:
+                    break
+                request, asked_again = await policy.ask_again(request, failure), True
             if failure is not None:
                 stand_in = await policy.provider_failed(failure, iteration)
                 if stand_in is None:

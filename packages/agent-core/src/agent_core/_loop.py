@@ -20,6 +20,7 @@ from ._engine import (
     RoundsEnded,
     Run,
     StopReason,
+    corrected,
     rounds,
 )
 from ._messages import Message, ToolCall
@@ -52,7 +53,8 @@ class ToolLoopHooks:
         decide_followup_tool_choice: (iteration, max_iterations): `"auto"` or `"none"` for the next request; None for
             the usual rule, which is `"none"` once the limit is reached.
         should_break_early: (iteration) or (iteration, max_iterations): true ends the loop after this round.
-        on_provider_error: (error, iteration): a message stands in for the answer and ends the loop; None raises.
+        on_provider_error: (error, iteration): a message stands in for the answer and ends the loop; None raises. A
+            `ToolUseFailedError` comes here only when the model, shown what it wrote, did no better.
     """
 
     before_tool_call: Callable[[str, dict[str, Any]], _Answer] | None = None
@@ -305,6 +307,9 @@ class _HookPolicy:
         if self.hooks is not None and self.hooks.after_tool_call is not None:
             await _answered(self.hooks.after_tool_call(name, response))
         return text
+
+    async def ask_again(self, request: CompletionRequest, error: Exception) -> CompletionRequest | None:
+        return corrected(request, error)
 
     async def provider_failed(self, error: Exception, iteration: int) -> Message | None:
         if self.hooks is None or self.hooks.on_provider_error is None:
