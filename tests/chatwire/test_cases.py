@@ -1,4 +1,4 @@
-"""Answers that broke other programs, through the real openai SDK: the wire cases of `tests/cases` that name openai.
+"""Answers that broke other programs, through the real SDKs: each wire case of `tests/cases`, for every vendor it names.
 
 Each case says what is right in the words of `tests/cases/README.md`; this module puts those words to the library.
 """
@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 
-from agent_core import Completion, CompletionDelta, CompletionRequest, Message, errors
+from agent_core import Completion, CompletionDelta, CompletionRequest, Message, OpenAICompatibleProvider, errors
 from agent_core.testing import Answer, LoopbackServer
-from agent_core_openai import OpenAIProvider
 from counting import count
-from openai_sdk import openai_provider
+from vendors import VENDORS, provider_of
 
 CASES = Path(__file__).parents[1] / "cases"
 
@@ -31,7 +30,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 ALL_CASES = [_read(path) for path in sorted(CASES.glob("c*.json"))]
-WIRE_CASES = [case for case in ALL_CASES if "http" in case["input"] and "openai" in case["vendors"]]
+WIRE_CASES = [case for case in ALL_CASES if "http" in case["input"]]
 REPLAYED = [case for case in WIRE_CASES if "replay" in case["expected"]]
 SECRET_CASE = next(case for case in ALL_CASES if case["id"] == "c40")
 
@@ -53,9 +52,10 @@ FINE = Answer.json({"choices": [{"index": 0, "message": {"role": "assistant", "c
 
 
 def each(cases: list[dict[str, Any]]) -> pytest.MarkDecorator:
-    """Parametrise a test over cases, named by their id and title."""
-    names = [f"{case['id']} {case['title']}" for case in cases]
-    return pytest.mark.parametrize("case", cases, ids=names)
+    """Parametrise a test over cases and the vendors that each names, as far as their adapters are installed."""
+    pairs = [(case, vendor) for case in cases for vendor in case["vendors"] if vendor in VENDORS]
+    names = [f"{case['id']} {case['title']}-{vendor}" for case, vendor in pairs]
+    return pytest.mark.parametrize(("case", "vendor"), pairs, ids=names)
 
 
 @dataclass(slots=True)
@@ -78,30 +78,30 @@ def answer_of(http: Mapping[str, Any]) -> Answer:
 
 
 class Bench:
-    """A server and the real openai providers that ask it, kept for all cases: making an SDK's client is slow."""
+    """A server and the real providers that ask it, kept for all cases: making an SDK's client is slow."""
 
     def __init__(self, server: LoopbackServer) -> None:
         self.server = server
-        self._providers: dict[str, OpenAIProvider] = {}
+        self._providers: dict[str, OpenAICompatibleProvider] = {}
 
-    def provider_for(self, case: Mapping[str, Any]) -> OpenAIProvider:
-        """The provider with the options of the case, without retries."""
+    def provider_for(self, case: Mapping[str, Any], vendor: str) -> OpenAICompatibleProvider:
+        """The vendor's provider with the options of the case, without retries."""
         options = case["input"].get("options", {})
-        name = json.dumps(options)
+        name = f"{vendor} {json.dumps(options)}"
         if name not in self._providers:
-            self._providers[name] = openai_provider(self.server.url, **options)
+            self._providers[name] = provider_of(vendor, self.server.url, **options)
         return self._providers[name]
 
-    async def play(self, case: Mapping[str, Any], *, cut: Any = None) -> Outcome:
+    async def play(self, case: Mapping[str, Any], vendor: str, *, cut: Any = None) -> Outcome:
         """Play a case. Only this library's own errors are caught: any other exception fails the test."""
         self.server.add(answer_of(case["input"]["http"] | ({} if cut is None else {"split": cut})))
         asked_before = len(self.server.requests)
-        outcome = await self._ask(case)
+        outcome = await self._ask(case, vendor)
         assert len(self.server.requests) == asked_before + 1
         return outcome
 
-    async def _ask(self, case: Mapping[str, Any]) -> Outcome:
-        provider = self.provider_for(case)
+    async def _ask(self, case: Mapping[str, Any], vendor: str) -> Outcome:
+        provider = self.provider_for(case, vendor)
         request = CompletionRequest(model="m-test", messages=HELLO)
         outcome = Outcome()
         try:
@@ -196,26 +196,26 @@ def check_error(expected: Mapping[str, Any], error: errors.ProviderError) -> Non
 
 
 @each(WIRE_CASES)
-async def test_a_case_comes_out_as_it_says(case: dict[str, Any], bench: Bench) -> None:
+async def test_a_case_comes_out_as_it_says(case: dict[str, Any], vendor: str, bench: Bench) -> None:
     """Completion or error are what the case calls right, and no foreign exception reaches the caller."""
-    check(case["expected"], await bench.play(case))
+    check(case["expected"], await bench.play(case, vendor))
     count("cases")
 
 
 @pytest.mark.parametrize("cut", ["event", "byte", 7])
 @each([case for case in WIRE_CASES if case["input"]["stream"]])
 async def test_a_streamed_case_comes_out_the_same_in_every_cut(
-    case: dict[str, Any], cut: str | int, bench: Bench
+    case: dict[str, Any], vendor: str, cut: str | int, bench: Bench
 ) -> None:
     """Where the bytes are cut decides nothing."""
-    check(case["expected"], await bench.play(case, cut=cut))
+    check(case["expected"], await bench.play(case, vendor, cut=cut))
     count("cuts")
 
 
 @each([case for case in WIRE_CASES if case["input"]["stream"] and "completion" in case["expected"]])
-async def test_the_deltas_of_a_case_add_up_to_its_completion(case: dict[str, Any], bench: Bench) -> None:
+async def test_the_deltas_of_a_case_add_up_to_its_completion(case: dict[str, Any], vendor: str, bench: Bench) -> None:
     """For a streaming case the joined deltas give the same value."""
-    outcome = await bench.play(case)
+    outcome = await bench.play(case, vendor)
     assert outcome.completion is not None
     assert "".join(delta.text for delta in outcome.deltas) == outcome.completion.text
     assert "".join(delta.reasoning for delta in outcome.deltas) == outcome.completion.reasoning
@@ -226,9 +226,9 @@ async def test_the_deltas_of_a_case_add_up_to_its_completion(case: dict[str, Any
 
 
 @each(REPLAYED)
-async def test_calls_go_back_on_the_wire_as_json_text(case: dict[str, Any], bench: Bench) -> None:
+async def test_calls_go_back_on_the_wire_as_json_text(case: dict[str, Any], vendor: str, bench: Bench) -> None:
     """Sent back, arguments are a JSON object in a string, whatever form they came in; nothing becomes `{}`."""
-    provider = bench.provider_for(case)
+    provider = bench.provider_for(case, vendor)
     bench.server.add(answer_of(case["input"]["http"]), FINE)
     first = await provider.complete(CompletionRequest(model="m-test", messages=HELLO))
     results = [Message.tool(call, "done") for call in first.tool_calls]
@@ -245,10 +245,10 @@ def case_named(id: str) -> dict[str, Any]:
     return next(case for case in WIRE_CASES if case["id"] == id)
 
 
-async def test_no_delta_shows_a_piece_of_a_think_tag(bench: Bench) -> None:
+@each([case_named("c20")])
+async def test_no_delta_shows_a_piece_of_a_think_tag(case: dict[str, Any], vendor: str, bench: Bench) -> None:
     """c20: what is held back as a possible tag either becomes one or is released as text, at the latest at the end."""
-    case = case_named("c20")
-    outcome = await bench.play(case, cut="byte")
+    outcome = await bench.play(case, vendor, cut="byte")
     shown = [delta.text for delta in outcome.deltas] + [delta.reasoning for delta in outcome.deltas]
     told_apart = [piece for piece in shown if re.search(r"<th(ink)?|ink>|</think|^k?>\n", piece)]
     assert told_apart == []
@@ -256,27 +256,30 @@ async def test_no_delta_shows_a_piece_of_a_think_tag(bench: Bench) -> None:
     assert "</this> stays" in outcome.completion.text
 
 
-async def test_a_stream_that_ends_early_is_said_to_be_cut(bench: Bench) -> None:
+@each([case_named("c24")])
+async def test_a_stream_that_ends_early_is_said_to_be_cut(case: dict[str, Any], vendor: str, bench: Bench) -> None:
     """c24: half a line is no JSON error; the error says that the answer broke off."""
-    outcome = await bench.play(case_named("c24"))
+    outcome = await bench.play(case, vendor)
     assert re.search(r"broke|cut|ended|interrupted|incomplete", str(outcome.error))
 
 
-async def test_the_page_of_a_gateway_is_not_the_message(bench: Bench) -> None:
+@each([case_named("c26")])
+async def test_the_page_of_a_gateway_is_not_the_message(case: dict[str, Any], vendor: str, bench: Bench) -> None:
     """c26: the status is the useful part, the page stays in `body`."""
-    case = case_named("c26")
-    outcome = await bench.play(case)
+    outcome = await bench.play(case, vendor)
     assert outcome.error is not None
     assert "<center>" not in str(outcome.error)
     assert outcome.error.body == case["input"]["http"]["text"]
 
 
-@pytest.mark.parametrize("case", [case_named("c01"), case_named("c14"), case_named("c16")], ids=lambda case: case["id"])
-async def test_a_connection_that_breaks_after_the_last_byte_is_an_error(case: dict[str, Any], bench: Bench) -> None:
+@each([case_named("c01"), case_named("c14"), case_named("c16")])
+async def test_a_connection_that_breaks_after_the_last_byte_is_an_error(
+    case: dict[str, Any], vendor: str, bench: Bench
+) -> None:
     """After the finish reason too, for usage may be missing; `partial` has all that came."""
     text = case["input"]["http"]["sse"].removesuffix("data: [DONE]\n\n")
     broken = {**case, "input": {"stream": True, "http": {"sse": text, "drop": True}}}
-    outcome = await bench.play(broken)
+    outcome = await bench.play(broken, vendor)
     assert isinstance(outcome.error, errors.StreamInterruptedError)
     assert outcome.error.retryable
     assert outcome.error.partial is not None
@@ -284,6 +287,7 @@ async def test_a_connection_that_breaks_after_the_last_byte_is_an_error(case: di
 
 
 SECRET = "XYZZY"
+every_vendor = pytest.mark.parametrize("vendor", [vendor for vendor in SECRET_CASE["vendors"] if vendor in VENDORS])
 KEYS = {
     "newline at the end": SECRET_CASE["input"]["api_key"],
     "newline inside": f"sk-fake-\n{SECRET}-000",
@@ -302,14 +306,17 @@ FAILURES = {
 @pytest.mark.parametrize("answer", FAILURES.values(), ids=FAILURES.keys())
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
 @pytest.mark.parametrize("way", ["complete", "stream"])
-async def test_no_credential_is_shown(key: str, answer: Answer, way: str, caplog: pytest.LogCaptureFixture) -> None:
+@every_vendor
+async def test_no_credential_is_shown(
+    vendor: str, key: str, answer: Answer, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """c40: not in the error, its traceback with all that is chained, a repr, or a log at DEBUG."""
     caplog.set_level(logging.DEBUG)
     shown: list[str] = []
     request = CompletionRequest(model="m-test", messages=HELLO)
     with LoopbackServer(answer) as server:
         try:
-            async with openai_provider(server.url, api_key=key) as provider:
+            async with provider_of(vendor, server.url, api_key=key) as provider:
                 shown.append(repr(provider))
                 shown += [repr(value) for value in vars(provider).values()]
                 if way == "complete":
@@ -328,11 +335,12 @@ async def test_no_credential_is_shown(key: str, answer: Answer, way: str, caplog
 
 
 @pytest.mark.parametrize("key", [KEYS["newline at the end"], KEYS["carriage return"]], ids=["newline", "return"])
-async def test_a_key_read_from_a_file_with_its_newline_works_or_is_refused_clearly(key: str) -> None:
+@every_vendor
+async def test_a_key_read_from_a_file_with_its_newline_works_or_is_refused_clearly(vendor: str, key: str) -> None:
     """c40: the key is sent without the line end, or a ConfigError says that the API key is wrong."""
     with LoopbackServer(FINE) as server:
         try:
-            async with openai_provider(server.url, api_key=key) as provider:
+            async with provider_of(vendor, server.url, api_key=key) as provider:
                 await provider.complete(CompletionRequest(model="m-test", messages=HELLO))
         except errors.ConfigError as error:
             assert "API key" in str(error)  # noqa: PT017 -- one of two outcomes
@@ -343,10 +351,11 @@ async def test_a_key_read_from_a_file_with_its_newline_works_or_is_refused_clear
 
 
 @pytest.mark.parametrize("key", [KEYS["newline inside"], KEYS["beyond ASCII"]], ids=["newline inside", "beyond ASCII"])
-async def test_a_key_that_no_header_can_hold_is_refused_before_anything_is_sent(key: str) -> None:
+@every_vendor
+async def test_a_key_that_no_header_can_hold_is_refused_before_anything_is_sent(vendor: str, key: str) -> None:
     """Such a key is a mistake in the settings: the error names the API key, and no request leaves."""
     with LoopbackServer(FINE) as server:
         with pytest.raises(errors.ConfigError, match="API key"):
-            async with openai_provider(server.url, api_key=key) as provider:
+            async with provider_of(vendor, server.url, api_key=key) as provider:
                 await provider.complete(CompletionRequest(model="m-test", messages=HELLO))
         assert server.requests == []
