@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from agent_core.testing import Answer, Capability, ErrorKind, ProviderContract
 from agent_core.testing.simulator import voice_for
-from agent_core_openai import OpenAIProvider
+from agent_core_openai import OpenAIDialect, OpenAIProvider
 
 VOICE = voice_for("openai")
 
@@ -25,7 +25,7 @@ class TestOpenAI(ProviderContract):
     extras = ("service_tier", "system_fingerprint")
 
     def provider(self, base_url: str, **options: Any) -> OpenAIProvider:
-        return OpenAIProvider(**{"api_key": "unused", "base_url": base_url, **options})
+        return OpenAIProvider(**{"api_key": "unused", "base_url": base_url, "dialect": OpenAIDialect(), **options})
 
     def error_answer(self, kind: ErrorKind) -> Answer:
         status, headers, body = VOICE.error(kind)

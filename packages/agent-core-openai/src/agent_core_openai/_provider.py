@@ -42,6 +42,8 @@ class OpenAIProvider(OpenAICompatibleProvider):
         retry, max_retries: when a failed request is sent again; the SDK's own retries are off.
         think_tags: whether reasoning is taken out of the text between `<think>` tags.
         headers: sent with every request.
+        dialect: how the server differs from the common wire; by default OpenAI's own for its address and Azure's, that
+            of compatible servers elsewhere. Behind a proxy, name it: `dialect=OpenAIDialect()`.
         name: what the provider is called in completions and errors.
 
     Raises:
@@ -59,6 +61,7 @@ class OpenAIProvider(OpenAICompatibleProvider):
         max_retries: int | None = None,
         think_tags: bool | None = None,
         headers: Mapping[str, str] | None = None,
+        dialect: Dialect | None = None,
         name: str = "openai",
     ) -> None:
         self._owned: Any = None
@@ -70,7 +73,7 @@ class OpenAIProvider(OpenAICompatibleProvider):
         super().__init__(
             client,
             name=name,
-            dialect=_dialect_for(client),
+            dialect=dialect or _dialect_for(client),
             think_tags=think_tags,
             retry=retry,
             max_retries=max_retries,

@@ -138,10 +138,11 @@ class OpenAICompatibleProvider:
     ) -> list[CompletionDelta]:
         """Read a body that is one JSON text, or raise what it says instead."""
         decoder = self._decoder(request.model)
-        try:
+        deltas: list[CompletionDelta] | None = None
+        with suppress(ValueError):
             deltas = [*decoder.decode(data, whole=True), *decoder.flush()]
-        except ValueError:
-            raise self._no_answer(request, reply, data) from None
+        if deltas is None:
+            raise self._no_answer(request, reply, data)
         for delta in deltas:
             accumulator.add(delta)
         if decoder.error is not None:
@@ -244,10 +245,13 @@ class ChatStream:
                             if payload == DONE:
                                 done = True
                                 break
+                            deltas = None
                             try:
                                 deltas = decode(payload)
                             except ValueError:
-                                raise self._provider._no_answer(self._request, reply, payload) from None
+                                broken = self._provider._no_answer(self._request, reply, payload)
+                            if deltas is None:
+                                raise broken
                             for delta in deltas:
                                 add(delta)
                                 handed_out = True

@@ -43,6 +43,7 @@ ErrorKind = Literal[
 _T = TypeVar("_T")
 _PATIENCE = 20.0  # seconds within which what must happen has to happen, however busy the machine
 _STALL = 0.3  # seconds of an adapter's timeout in the tests of one; its size proves nothing
+_WAIT = 20  # seconds that the limits of these tests ask for
 _PAGE = "<html><head><title>502 Bad Gateway</title></head><body>edge</body></html>"
 _TOLD: dict[str, tuple[int, str, type[errors.ProviderError]]] = {
     "bad_request": (400, "invalid_request_error", errors.BadRequestError),
@@ -142,7 +143,7 @@ class FaultTests:
         if kind.startswith("rate_limit"):
             assert error.retry_after is not None and 0 < error.retry_after <= 60
         if kind in ("rate_limit", "rate_limit_text"):
-            assert error.retry_after == 7
+            assert error.retry_after == _WAIT
 
     @_both
     def test_connection_refused(self, mode: str) -> None:
@@ -327,10 +328,10 @@ def default_error(kind: ErrorKind) -> Answer:
     status, code, _ = _TOLD[kind]
     if kind == "html_502":
         return Answer(status=status, headers={"content-type": "text/html"}, body=_PAGE.encode())
-    message = "please try again in 7s" if kind == "rate_limit_text" else f"told as {kind}"
+    message = f"please try again in {_WAIT}s" if kind == "rate_limit_text" else f"told as {kind}"
     headers = {}
     if kind == "rate_limit":
-        headers["retry-after"] = "7"
+        headers["retry-after"] = str(_WAIT)
     elif kind == "rate_limit_date":
         headers["retry-after"] = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     body = {"error": {"message": message, "type": code, "param": None, "code": code}}
