@@ -15,9 +15,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import from_json
 
-__all__ = ["compact_json", "mend_text", "parse_object", "plain_value"]
+__all__ = ["compact_json", "mend_text", "parse_object", "plain_value", "read_json"]
 
-_DEPTH = 100  # deeper than any tool result, and well below Python's own recursion limit
+_DEPTH = 200  # that of pydantic-core's parser, and well below Python's own recursion limit
+_BITS = 14_000  # Python refuses to write longer numbers in decimal
 
 
 def mend_text(text: str) -> str:
@@ -36,7 +37,7 @@ def plain_value(value: Any) -> Any:
     texts JSON has no word for, pydantic models and dataclasses become objects.
 
     Raises:
-        ValueError: the value refers to itself, or is nested more than 100 deep.
+        ValueError: the value refers to itself, or is nested more than 200 deep.
     """
     return _plain(value, ())
 
@@ -49,10 +50,10 @@ def _plain(value: Any, inside: tuple[int, ...]) -> Any:
     if isinstance(value, str):
         return mend_text(str(value))
     if isinstance(value, int):
-        return int(value)
+        return int(value) if value.bit_length() < _BITS else hex(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(value)
-    if isinstance(value, bytes | bytearray):
+    if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).decode("utf-8", "replace")
     if id(value) in inside:
         raise ValueError("the value refers to itself")
@@ -69,7 +70,15 @@ def _plain(value: Any, inside: tuple[int, ...]) -> Any:
         return [_plain(item, inside) for item in value]
     if isinstance(value, Set):
         return [_plain(item, inside) for item in sorted(value, key=repr)]
-    return mend_text(str(value))
+    return mend_text(_shown(value))
+
+
+def _shown(value: object) -> str:
+    """Write a value as text, whatever its own methods do."""
+    try:
+        return str(value) or repr(value)
+    except Exception:  # a stranger's __str__ may raise anything
+        return object.__repr__(value)
 
 
 def _key(key: Any) -> str:
@@ -83,9 +92,26 @@ def compact_json(value: Any) -> str:
     """Write any value as compact JSON text, other scripts unescaped.
 
     Raises:
-        ValueError: the value refers to itself, or is nested more than 100 deep.
+        ValueError: the value refers to itself, or is nested more than 200 deep.
     """
     return json.dumps(plain_value(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def read_json(data: bytes) -> Any:
+    """Read JSON as servers send it: half an emoji as an escape, which pydantic-core refuses, is kept.
+
+    Raises:
+        ValueError: it is not JSON, or nested more than 200 deep.
+    """
+    try:
+        return from_json(data)
+    except ValueError:
+        try:
+            value = json.loads(data)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+        plain_value(value)  # refuses what is nested too deep to be written again
+        return value
 
 
 def parse_object(text: str) -> dict[str, Any]:
@@ -98,8 +124,8 @@ def parse_object(text: str) -> dict[str, Any]:
         return {}
     try:
         value = from_json(text, allow_inf_nan=False)
-    except ValueError:
-        # Half an emoji as an escape, or very deep nesting: the standard library reads both; all else fails here too.
+    except (ValueError, TypeError):
+        # Half an emoji, or very deep nesting: the standard library reads both; all else fails here too.
         try:
             value = json.loads(text, parse_constant=_refuse_constant)
         except RecursionError:
@@ -123,8 +149,13 @@ def _kind(value: Any) -> str:
 
 
 def _holds_infinity(value: Any) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, dict):
-        return any(_holds_infinity(item) for item in value.values())
-    return isinstance(value, list) and any(_holds_infinity(item) for item in value)
+    left = [value]  # no recursion: what was read may be nested deeper than Python calls
+    while left:
+        item = left.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return True
+        if isinstance(item, dict):
+            left += item.values()
+        elif isinstance(item, list):
+            left += item
+    return False
