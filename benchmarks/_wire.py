@@ -12,7 +12,7 @@ __all__ = ["CHUNKS", "KINDS", "VENDORS", "ask", "frames", "stream_of", "whole_of
 
 VENDORS = ("openai", "groq", "mistral", "together")
 KINDS = ("text", "reasoning", "arguments")
-CHUNKS = 2000
+CHUNKS = 500
 """Chunks of a stream, without the one that ends it."""
 
 _WORDS = (" the", " quick", " brown", " fox", " jumps", " over", " a", " lazy", " dog", ".")

@@ -8,12 +8,12 @@ with json, and answers with json.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+import time
 from typing import Any
 
 from agent_core import run_tool_loop
 
-from ._measuring import Row, compare
+from ._measuring import Row, Side, compare
 from ._server import Server
 from ._vendors import Vendor, available
 from ._wire import ask
@@ -29,10 +29,10 @@ async def measure(server: Server, quick: bool) -> list[Row]:
 
 
 async def _compared(server: Server, vendor: Vendor, quick: bool) -> Row:
-    runs = 15 if quick else 50
+    runs = 3 if quick else 5
     async with vendor.client(server, "round") as client, vendor.provider(server, "round") as provider:
         sides = {"ours": _ours(vendor, provider, runs), "by hand": _by_hand(vendor, client, runs)}
-        times = await compare(sides, repeats=5 if quick else 15)
+        times = await compare(sides, repeats=15 if quick else 100)
     return Row.ratio("loop", vendor.name, times, at_most=_AT_MOST, each=runs, unit="us")
 
 
@@ -40,18 +40,20 @@ async def _get_weather(arguments: dict[str, Any]) -> dict[str, Any]:
     return {"city": arguments["city"], "degrees": 18, "sky": "sunny"}
 
 
-def _ours(vendor: Vendor, provider: Any, runs: int) -> Callable[[], Awaitable[None]]:
-    async def turn() -> None:
+def _ours(vendor: Vendor, provider: Any, runs: int) -> Side:
+    async def turn() -> float:
+        start = time.process_time()
         for _ in range(runs):
             result = await run_tool_loop(
                 provider=provider, **ask(vendor.name, tools=True), tool_handlers={"get_weather": _get_weather}
             )
             assert result.text and result.iterations == 1
+        return time.process_time() - start
 
     return turn
 
 
-def _by_hand(vendor: Vendor, client: Any, runs: int) -> Callable[[], Awaitable[None]]:
+def _by_hand(vendor: Vendor, client: Any, runs: int) -> Side:
     create = vendor.create(client)
     handlers = {"get_weather": _get_weather}
 
@@ -68,8 +70,10 @@ def _by_hand(vendor: Vendor, client: Any, runs: int) -> Callable[[], Awaitable[N
                 result = await handlers[call.function.name](json.loads(call.function.arguments))
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
 
-    async def turn() -> None:
+    async def turn() -> float:
+        start = time.process_time()
         for _ in range(runs):
             assert await run()
+        return time.process_time() - start
 
     return turn
