@@ -113,7 +113,7 @@ def test_cuts_change_no_thought(text: str, places: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "reasoning", "answer"),
     [
-        ("<think>\nwhy\n</think>\n\nbecause", "why\n", "because"),
+        ("<think>\nwhy\n</think>\n\nbecause", "why", "because"),
         ("no tags < here", "", "no tags < here"),
         ("  <think>a</think>b", "a", "b"),
         ("<think>never closed", "never closed", ""),

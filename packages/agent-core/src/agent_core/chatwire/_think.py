@@ -41,7 +41,9 @@ class ThinkSplitter:
             thought, closed, text = text.partition(_CLOSE)
             if not closed:
                 keep = _tail_that_may_close(thought)
-                thought, self._held = thought[: len(thought) - keep], thought[len(thought) - keep :]
+                thought, self._held = thought[:keep], thought[keep:]
+            else:
+                thought = thought.rstrip()
             if thought := self._trimmed(thought):
                 pieces.append((True, thought))
             if not closed:
@@ -64,8 +66,6 @@ class ThinkSplitter:
 
 
 def _tail_that_may_close(text: str) -> int:
-    """Count the characters at the end that could be the beginning of a closing tag."""
-    for length in range(min(len(text), len(_CLOSE) - 1), 0, -1):
-        if _CLOSE.startswith(text[-length:]):
-            return length
-    return 0
+    """Find where the end begins that could belong to a closing tag: a part of the tag, and blanks before it."""
+    length = next((n for n in range(min(len(text), len(_CLOSE) - 1), 0, -1) if _CLOSE.startswith(text[-n:])), 0)
+    return len(text[: len(text) - length].rstrip())

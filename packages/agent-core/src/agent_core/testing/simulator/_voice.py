@@ -89,7 +89,11 @@ class Voice(ABC):
             moment = (now or datetime.now(UTC)) + timedelta(seconds=RETRY_AFTER)
             wait = {"retry-after": format_datetime(moment.astimezone(UTC), usegmt=True)}
         named: ErrorKind = "rate_limit" if kind in ("rate_limit_date", "rate_limit_text") else kind
-        return self.refuse(FAILURES[self.vendor][named], wait)
+        answer = self.refuse(FAILURES[self.vendor][named], wait)
+        if kind != "rate_limit_text":
+            return answer
+        # Together names a wait in the header of every answer, which would hide the one in the text.
+        return answer._replace(headers={key: value for key, value in answer.headers.items() if key != "retry-after"})
 
     def refuse(self, failure: Failure, headers: Mapping[str, str] | None = None) -> HttpAnswer:
         """Give this failure in the vendor's form."""
