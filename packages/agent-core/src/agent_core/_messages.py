@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ._json import compact_json, parse_object
+from ._json import compact_json, mend_text, parse_object
 
 __all__ = [
     "AudioPart",
@@ -190,8 +190,9 @@ class Message(BaseModel):
     def _from_openai(cls, data: Any) -> Any:
         if isinstance(data, Message):
             return data
-        if hasattr(data, "model_dump"):  # a vendor SDK's own message object
-            data = data.model_dump(exclude_none=True)
+        if isinstance(data, BaseModel):
+            # A vendor SDK's own message, which may hold what its types do not allow: SDKs do not validate answers.
+            data = data.model_dump(exclude_none=True, warnings=False)
         if not isinstance(data, Mapping) or "parts" in data:
             return data
         return _fields_of(data)
@@ -281,16 +282,16 @@ def _fields_of(data: Mapping[str, Any]) -> dict[str, Any]:
     """
     role = data.get("role")
     content = data.get("content")
+    if not isinstance(role, str):
+        raise ValueError(f"a message needs 'role', one of {', '.join(get_args(Role))}; got {role!r}")
     if content is None and role in _NEEDS_CONTENT:
         raise ValueError(f"a {role} message needs 'content' (a text or a list of parts)")
     if role == "tool" and not data.get("tool_call_id"):
         raise ValueError("a tool message needs 'tool_call_id', the id of the call it answers")
     parts: list[Part] = [*_reasoning_from(data), *_content_from(content)]
-    if refusal := data.get("refusal"):
-        parts.append(RefusalPart(str(refusal)))
-    calls = data.get("tool_calls") or ()
-    if not isinstance(calls, Sequence) or isinstance(calls, str):
-        raise ValueError("'tool_calls' must be a list")
+    if refusal := _text_at(data.get("refusal"), "refusal"):
+        parts.append(RefusalPart(refusal))
+    calls = _list_at(data.get("tool_calls"), "tool_calls")
     parts += [
         call if isinstance(call, ToolCall) else _call_from(call, f"tool_calls.{place}")
         for place, call in enumerate(calls)
@@ -303,17 +304,37 @@ def _fields_of(data: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in data.items()
         if key not in _OPENAI_KEYS and key not in Message.model_fields and value is not None
     }
-    return {**known, "role": role, "parts": tuple(parts), "extras": {**unknown, **known.get("extras", {})}}
+    extras = known.get("extras", {})
+    if not isinstance(extras, Mapping):
+        raise ValueError(f"'extras' must be an object, not {type(extras).__name__}")
+    return {**known, "role": role, "parts": tuple(parts), "extras": {**unknown, **extras}}
+
+
+def _text_at(value: Any, where: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise ValueError(f"'{where}' must be a text, not {type(value).__name__}")
+
+
+def _list_at(value: Any, where: str) -> Sequence[Any]:
+    if value is None:
+        return ()
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return value
+    raise ValueError(f"'{where}' must be a list, not {type(value).__name__}")
 
 
 def _reasoning_from(data: Mapping[str, Any]) -> list[ReasoningPart]:
-    details = data.get("reasoning_details")
+    details = tuple(_list_at(data.get("reasoning_details"), "reasoning_details"))
+    for place, item in enumerate(details):
+        if not isinstance(item, Mapping):
+            raise ValueError(f"'reasoning_details.{place}' must be an object, not {type(item).__name__}")
     for key in _REASONING_KEYS[:2]:
-        if text := data.get(key):
-            return [ReasoningPart(str(text), field=key, details=tuple(details or ()))]
+        if text := _text_at(data.get(key), key):
+            return [ReasoningPart(text, field=key, details=details)]
     if details:
         text = "".join([str(item.get("text") or item.get("summary") or "") for item in details])
-        return [ReasoningPart(text, field="reasoning_details", details=tuple(details))]
+        return [ReasoningPart(text, field="reasoning_details", details=details)]
     return []
 
 
@@ -321,8 +342,8 @@ def _content_from(content: Any) -> list[Part]:
     if content is None or content == "":
         return []
     if isinstance(content, str):
-        return [TextPart(content)]
-    if isinstance(content, Mapping) or not isinstance(content, Sequence):
+        return [TextPart(mend_text(content))]
+    if not isinstance(content, Sequence) or isinstance(content, bytes | bytearray):
         raise ValueError(f"'content' must be a text or a list of parts, not {type(content).__name__}")
     return [part_from(item, f"content.{place}") for place, item in enumerate(content)]
 
@@ -334,7 +355,7 @@ def part_from(item: Any, where: str = "content") -> Part:
         ValueError: it is no part; the text says where and why.
     """
     if isinstance(item, str):
-        return TextPart(item)
+        return TextPart(mend_text(item))
     if isinstance(item, (*_CONTENT, ReasoningPart, RefusalPart, ToolCall)):
         return item
     if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
@@ -343,24 +364,28 @@ def part_from(item: Any, where: str = "content") -> Part:
     kind = item["type"]
     if kind == "text" and isinstance(rest.get("text"), str):
         rest.pop("index", None)  # the place of a streamed part, which its order says too
-        return TextPart(rest.pop("text"), rest or None)
+        return TextPart(mend_text(rest.pop("text")), rest or None)
     if kind in ("image_url", "image") and (image := rest.pop("image_url", None) or rest.pop("url", None)):
         if isinstance(image, str):
-            return ImagePart(image, rest.pop("detail", None), rest or None)
+            return ImagePart(image, _text_at(rest.pop("detail", None), f"{where}.detail"), rest or None)
         if isinstance(image, Mapping) and isinstance(image.get("url"), str):
             more = {key: value for key, value in image.items() if key not in ("url", "detail")}
-            return ImagePart(image["url"], image.get("detail"), {**rest, **more} or None)
+            detail = _text_at(image.get("detail"), f"{where}.image_url.detail")
+            return ImagePart(image["url"], detail, {**rest, **more} or None)
         raise ValueError(f"'{where}.image_url' needs a 'url'")
     if kind == "file":
         nested = rest.pop("file", None)
         told = {**rest, **nested} if isinstance(nested, Mapping) else rest
-        data = told.pop("file_data", None) or told.pop("data", None)
-        file_id, filename = told.pop("file_id", None), told.pop("filename", None)
+        data = _text_at(told.pop("file_data", None) or told.pop("data", None), f"{where}.file_data")
+        file_id, filename = (_text_at(told.pop(key, None), f"{where}.{key}") for key in ("file_id", "filename"))
         if file_id or data:
             return FilePart(file_id, data, filename, told or None)
         raise ValueError(f"'{where}' needs a 'file_id', or 'file_data' with a 'filename'")
     if kind == "input_audio" and isinstance(audio := rest.get("input_audio"), Mapping):
-        return AudioPart(str(audio.get("data", "")), str(audio.get("format", "")))
+        data, format = (_text_at(audio.get(key), f"{where}.input_audio.{key}") for key in ("data", "format"))
+        if data and format:
+            return AudioPart(data, format)
+        raise ValueError(f"'{where}.input_audio' needs 'data' (base64) and 'format'")
     if kind == "refusal" and isinstance(rest.get("refusal"), str):
         return RefusalPart(rest["refusal"])
     if kind in ("text", "image_url", "input_audio"):
@@ -378,6 +403,7 @@ def _call_from(data: Any, where: str, *, legacy: bool = False) -> ToolCall:
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else compact_json(arguments)
+    arguments = mend_text(arguments)
     known = {"id", "type", "function", "index", "name", "arguments"}
     extras = {key: value for key, value in data.items() if key not in known and value is not None}
     return ToolCall(str(data.get("id") or ""), name, arguments, legacy, extras or None)
