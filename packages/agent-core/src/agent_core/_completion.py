@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -39,6 +39,13 @@ class FunctionDefinition(BaseModel):
     description: str = ""
     parameters: dict[str, Any] = Field(default_factory=lambda: {"type": "object", "properties": {}})
     strict: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _none_is_left_out(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):  # as SDKs dump their own definitions
+            return {key: value for key, value in data.items() if value is not None}
+        return data
 
     @field_validator("name")
     @classmethod
@@ -88,7 +95,7 @@ class CompletionRequest(BaseModel):
         pydantic.ValidationError: a field is wrong; the error names it.
     """
 
-    model_config = ConfigDict(extra="forbid", defer_build=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", defer_build=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
     model: str = ""
     messages: list[Message] = Field(min_length=1)
@@ -106,6 +113,29 @@ class CompletionRequest(BaseModel):
     reasoning_effort: str | None = None
     timeout: float | None = Field(default=None, gt=0)
     extra: dict[str, Any] = Field(default_factory=dict)
+
+    if TYPE_CHECKING:  # what is taken at the door is more than what is kept
+
+        def __init__(
+            self,
+            *,
+            model: str = ...,
+            messages: Sequence[Message | Mapping[str, Any]],
+            tools: Sequence[ToolDefinition | Mapping[str, Any]] | None = None,
+            tool_choice: str | Mapping[str, Any] | None = None,
+            temperature: float | None = None,
+            top_p: float | None = None,
+            max_output_tokens: int | None = None,
+            stop: str | Sequence[str] | None = None,
+            seed: int | None = None,
+            n: int | None = None,
+            logprobs: int | None = None,
+            parallel_tool_calls: bool | None = None,
+            response_format: type[BaseModel] | Mapping[str, Any] | None = None,
+            reasoning_effort: str | None = None,
+            timeout: float | None = None,
+            extra: Mapping[str, Any] = ...,
+        ) -> None: ...
 
     @field_validator("stop", mode="before")
     @classmethod

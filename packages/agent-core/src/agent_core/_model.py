@@ -41,6 +41,7 @@ class Model:
         Raises:
             pydantic.ValidationError: a field is wrong; the error names it.
         """
+        said: dict[str, Any]
         if isinstance(prompt, CompletionRequest):
             said = {key: getattr(prompt, key) for key in prompt.model_fields_set if key != "model" or prompt.model}
         elif isinstance(prompt, str):
@@ -48,12 +49,15 @@ class Model:
         elif isinstance(prompt, Message):
             said = {"messages": [prompt]}
         else:
-            said = {"messages": list(prompt)}
-        merged: dict[str, Any] = {"model": self.name, **self.settings, **settings, **said}
-        vendor = {key: merged.pop(key) for key in list(merged) if key not in CompletionRequest.model_fields}
-        if vendor:
-            merged["extra"] = {**vendor, **merged.get("extra", {})}
-        return CompletionRequest(**merged)
+            said = {"messages": prompt}  # what is no list of messages is refused by name
+        fields: dict[str, Any] = {"model": self.name}
+        extra: dict[str, Any] = {}
+        for layer in (self.settings, settings, said):
+            extra |= {key: value for key, value in layer.items() if key not in CompletionRequest.model_fields}
+            fields |= {key: value for key, value in layer.items() if key in CompletionRequest.model_fields}
+            if isinstance(fields.get("extra"), Mapping):
+                extra |= fields.pop("extra")
+        return CompletionRequest(**{"extra": extra, **fields})
 
     async def complete(self, prompt: Prompt, **settings: Any) -> Completion:
         """Ask for a whole answer. Raises what the provider raises."""

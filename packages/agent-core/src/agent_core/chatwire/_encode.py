@@ -5,6 +5,7 @@ Decides the common form; names and shapes that differ are the dialect's. The his
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel
@@ -16,6 +17,8 @@ from .._messages import Message, ReasoningPart, TextPart, ToolCall
 from ._dialect import Dialect
 
 __all__ = ["encode_message", "encode_request"]
+
+_UNSENDABLE = re.compile(r"[^A-Za-z0-9_-]")  # in the name of a schema, such as that of a generic class
 
 
 def encode_request(request: CompletionRequest, dialect: Dialect, *, provider: str, stream: bool) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def _response_format(wanted: type[BaseModel] | dict[str, Any]) -> dict[str, Any]
         name, schema = wanted.__name__, wanted.model_json_schema()
     return {
         "type": "json_schema",
-        "json_schema": {"name": name, "schema": plain_value(schema), "strict": _is_strict(schema)},
+        "json_schema": {"name": _UNSENDABLE.sub("_", name)[:64], "schema": plain_value(schema), "strict": _is_strict(schema)},
     }
 
 
