@@ -95,11 +95,33 @@ def tests(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("sdk", ["newest", "lowest"])
 def contract(session: nox.Session, sdk: str) -> None:
-    """Hold the adapters against recorded and written bytes, at both ends of the SDK's range."""
+    """Hold the adapters against recorded and written bytes, at both ends of the SDKs' ranges; write the scorecard."""
     install_workspace(session, "test")
     if sdk == "lowest":
         session.install(*floors())
-    session.run("pytest", "-m", "contract", *session.posargs)
+    score = ["--scorecard", "docs/scorecard.md"] if sdk == "newest" and not session.posargs else []
+    session.run("pytest", "-m", "contract", *score, *session.posargs)
+
+
+@nox.session
+def record(session: nox.Session) -> None:
+    """Record cassettes anew: `nox -s record -- groq [scenario ...]`, live where the vendor's key is set."""
+    vendors = {
+        "openai": ("TestOpenAI", "OPENAI_API_KEY"),
+        "groq": ("TestGroq", "GROQ_API_KEY"),
+        "mistral": ("TestMistral", "MISTRAL_API_KEY"),
+        "together": ("TestTogether", "TOGETHER_API_KEY"),
+        "local": ("TestLocal", ""),
+    }
+    if not session.posargs or session.posargs[0] not in vendors:
+        session.error(f"nox -s record -- VENDOR [SCENARIO ...], with VENDOR one of {', '.join(vendors)}")
+    vendor, *scenarios = session.posargs
+    name, key = vendors[vendor]
+    install_workspace(session, "test")
+    session.install("--no-deps", SMALL_MODEL)
+    source = "local" if vendor == "local" else "live" if os.environ.get(key) else "simulator"
+    place = f"tests/contract/test_{vendor}.py:{name}"
+    session.run("python", "-m", "agent_core.testing.record", place, *scenarios, "--from", source)
 
 
 @nox.session

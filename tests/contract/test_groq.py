@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_core_groq import GroqProvider
 from simulated import SimulatedContract
+
+from agent_core_groq import GroqProvider
 
 
 class TestGroq(SimulatedContract):

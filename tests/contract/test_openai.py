@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_core_openai import OpenAIDialect, OpenAIProvider
 from simulated import SimulatedContract
+
+from agent_core_openai import OpenAIDialect, OpenAIProvider
 
 
 class TestOpenAI(SimulatedContract):

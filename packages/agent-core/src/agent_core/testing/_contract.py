@@ -39,6 +39,8 @@ _PLAYERS: dict[str, Player] = {
     "loopback": loopback_player("event"),
     "bytes": loopback_player("byte"),
 }
+# Single bytes are tried on streams alone: a whole answer is read before anything looks at it.
+_WAYS = [("whole", "vcr"), ("whole", "loopback"), ("streamed", "vcr"), ("streamed", "loopback"), ("streamed", "bytes")]
 
 
 class ProviderContract(FaultTests):
@@ -143,8 +145,10 @@ class ProviderContract(FaultTests):
         )
         with player(cassette) as base_url:
             completions = self.run(have, base_url)
+        # An adapter may ask for a stream where a whole answer is wanted; then there is no body to keep.
+        streamed = mode == "streamed" or all(each.streamed for each in cassette.interactions)
         for turn, completion in zip(turns, completions, strict=True):
-            found = differences(completion, (turn.said, *turn.more), streamed=mode == "streamed")
+            found = differences(completion, (turn.said, *turn.more), streamed=streamed)
             assert not found, "\n".join(found)
         return completions
 
@@ -211,8 +215,7 @@ def _asked(turn: Turn, before: Completion | None) -> list[Message]:
 
 
 def _scenario_test(scenario: Scenario) -> Callable[..., None]:
-    @pytest.mark.parametrize("player", list(_PLAYERS))
-    @pytest.mark.parametrize("mode", ["whole", "streamed"])
+    @pytest.mark.parametrize(("mode", "player"), _WAYS)
     def test(self: ProviderContract, mode: Mode, player: str) -> None:
         self.run_recorded(scenario, mode, player)
 

@@ -125,8 +125,8 @@ class FaultTests:
 
     def _text(self, mode: str, name: str = "text") -> _Recorded:
         cassette = self.cassette(name)
-        found = next(each for each in cassette.interactions if each.streamed is (mode == "streamed"))
-        return _Recorded(found, str(cassette.header["base_url"]))
+        kind = [each for each in cassette.interactions if each.streamed is (mode == "streamed")]
+        return _Recorded((kind or cassette.interactions)[0], str(cassette.header["base_url"]))
 
     # Answers that are errors
 
@@ -219,6 +219,8 @@ class FaultTests:
     def test_json_body_where_a_stream_was_asked(self) -> None:
         """A server that answers at once is understood."""
         recorded = self._text("whole")
+        if recorded.streamed:
+            pytest.skip(f"{self.vendor} only streams")
         with LoopbackServer(recorded.answer()) as server:
             completion = self.run(functools.partial(_ask, self.request(), "streamed"), self.base_url(server))
         assert completion.text == self._whole_text("text")
@@ -271,6 +273,7 @@ class _Recorded:
 
         self._interaction = interaction
         self.body = interaction.body
+        self.streamed = interaction.streamed
         self.base_path = urlsplit(base_url).path
         interaction.played = True
 

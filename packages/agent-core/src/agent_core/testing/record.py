@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m agent_core.testing.record", description=__doc__)
     parser.add_argument("contract", help="file and class, such as tests/contract/test_groq.py:TestGroq")
     parser.add_argument("scenarios", nargs="*", help="names of scenarios; all that the capabilities allow if left out")
-    parser.add_argument("--from", dest="source", choices=["live", "simulator"], default="simulator")
+    parser.add_argument("--from", dest="source", choices=["live", "local", "simulator"], default="simulator")
     chosen = parser.parse_args(arguments)
     contract = _contract_named(chosen.contract)
     wanted = [scenario(name) for name in chosen.scenarios] or [

@@ -1,7 +1,8 @@
 """What each vendor answers when it does not answer: its errors by kind, in its own words where those are known.
 
-Recorded are OpenAI's 400, 401 and 404, Groq's 400, 401 and 404, Mistral's 400 and 401, and llama.cpp's 400, 401, 500
-and 503. The words of the others follow what users have quoted in public issues; their form is that vendor's.
+Recorded or seen are OpenAI's 400, 401 and 404, Groq's 400, 401 and 404, Mistral's 400 and 401, and llama.cpp's 400, 401,
+404, 500 and 503. Quoted in public issues are OpenAI's context overflow, Groq's 413, 429 and context overflow, Mistral's
+429, and Together's 401, 429 and context overflow. Of the others only the form is that vendor's: the words are ours.
 """
 
 from __future__ import annotations
@@ -139,17 +140,16 @@ FAILURES: Mapping[str, Mapping[ErrorKind, Failure]] = {
     "mistral": {
         "bad_request": Failure(400, "Logprobs are not enabled for this model", "invalid_request_invalid_args", "3051"),
         "unauthorized": Failure(401, "Invalid API Key"),
-        "forbidden": Failure(403, "You are not allowed to access this model.", "forbidden", "1910"),
+        "forbidden": Failure(403, "You are not allowed to access this model.", "forbidden"),
         "not_found": Failure(404, "no Route matched with those values"),
         "too_large": Failure(413, "Request size limit exceeded"),
         "rate_limit": Failure(429, "Rate limit exceeded. Please try again in 20s.", "rate_limited", "1300"),
-        "server_error": Failure(500, "Internal server error", "internal_server_error", "3000"),
-        "unavailable": Failure(503, "Service unavailable.", "unreachable_backend", "1100"),
+        "server_error": Failure(500, "Internal server error", "internal_server_error"),
+        "unavailable": Failure(503, "Service unavailable.", "unreachable_backend"),
         "context_overflow": Failure(
             400,
             "Prompt contains 131214 tokens and 0 draft tokens, too large for model with 131072 maximum context length",
-            "invalid_request_prompt_too_long",
-            "3051",
+            _INVALID,
         ),
     },
     "together": {

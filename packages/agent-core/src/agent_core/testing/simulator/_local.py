@@ -7,7 +7,7 @@ from typing import Any
 
 from .._scenarios import Said
 from ._failures import Failure
-from ._reply import ALPHANUMERIC, Reply, alternating, argument_pieces, text_pieces
+from ._reply import ALPHANUMERIC, Reply, alternating, argument_pieces, logprobs_of, text_pieces
 from ._voice import Voice
 
 __all__ = ["LocalVoice"]
@@ -22,6 +22,12 @@ class LocalVoice(Voice):
     base = "/v1"
     json_type = "application/json; charset=utf-8"
 
+    def read(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Leave out the name of a tool as a choice: it is taken for `auto`, even where there is no such tool."""
+        if isinstance(request.get("tool_choice"), dict):
+            return {**request, "tool_choice": "auto"}
+        return request
+
     def _error_body(self, failure: Failure) -> dict[str, Any]:
         error = {"code": failure.status, "message": failure.message, "type": failure.type}
         return {"error": {**error, **failure.more}}
@@ -33,6 +39,7 @@ class LocalVoice(Voice):
                     "finish_reason": self._finish(reply, said),
                     "index": index,
                     "message": self._message(reply, index, said),
+                    **self._logprobs(reply, said, text_pieces(said.text)),
                 }
                 for index, said in enumerate(reply.said)
             ],
@@ -72,19 +79,43 @@ class LocalVoice(Voice):
             yield {**chunk, "choices": [], "usage": self._usage(said), "timings": self._timings(said)}
 
     def _choices(self, reply: Reply, index: int, said: Said) -> list[dict[str, Any]]:
-        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None}]
-        deltas += [{"reasoning_content": piece} for piece in text_pieces(said.reasoning)]
-        deltas += [{"content": piece} for piece in text_pieces(said.text)]
+        words = text_pieces(said.text)
+        before: list[dict[str, Any]] = [{"role": "assistant", "content": None}]
+        before += [{"reasoning_content": piece} for piece in text_pieces(said.reasoning)]
+        text = [
+            self._choice(index, {"content": word}, **self._logprobs(reply, said, words, at))
+            for at, word in enumerate(words)
+        ]
+        return [
+            *(self._choice(index, delta) for delta in before),
+            *text,
+            *(self._choice(index, delta) for delta in self._call_deltas(reply, index, said)),
+            self._choice(index, {}, self._finish(reply, said)),
+        ]
+
+    def _call_deltas(self, reply: Reply, index: int, said: Said) -> Iterator[dict[str, Any]]:
         for at, call in enumerate(said.calls):
             function = {"name": call.name, "arguments": call.arguments[:1]}
             start = {"index": at, "id": self._call_id(reply, index, at), "type": "function", "function": function}
-            deltas.append({"tool_calls": [start]})
-            deltas += [
-                {"tool_calls": [{"index": at, "function": {"arguments": piece}}]}
-                for piece in argument_pieces(call.arguments[1:])
-            ]
-        steps = [{"finish_reason": None, "index": index, "delta": delta} for delta in deltas]
-        return [*steps, {"finish_reason": self._finish(reply, said), "index": index, "delta": {}}]
+            yield {"tool_calls": [start]}
+            for piece in argument_pieces(call.arguments[1:]):
+                yield {"tool_calls": [{"index": at, "function": {"arguments": piece}}]}
+
+    @staticmethod
+    def _choice(index: int, delta: object, finish_reason: str | None = None, **more: object) -> dict[str, Any]:
+        return {"finish_reason": finish_reason, "index": index, "delta": delta, **more}
+
+    @staticmethod
+    def _logprobs(reply: Reply, said: Said, words: list[str], at: int | None = None) -> dict[str, Any]:
+        """Each token has its number, too. There are 20 alternatives unless a request says how many."""
+        if not said.logprobs:
+            return {}
+        alternatives = reply.request.get("top_logprobs")
+        content = logprobs_of(words, 20 if alternatives is None else alternatives)
+        for token in content:
+            for each in (token, *token["top_logprobs"]):
+                each["id"] = reply.number(49_152, "token", each["token"])
+        return {"logprobs": {"content": content if at is None else content[at : at + 1]}}
 
     @staticmethod
     def _head(reply: Reply, kind: str) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class Simulator:
 
     def _told(self, request: dict[str, Any]) -> tuple[Sequence[Said], str] | Failure:
         if self.scenario is None:
-            return self._brain.reply(request), ""
+            return self._brain.reply(self.voice.read(request)), ""
         turn = sum(message.get("role") == "assistant" for message in request["messages"])
         if turn >= len(self.scenario.turns):
             turns = len(self.scenario.turns)

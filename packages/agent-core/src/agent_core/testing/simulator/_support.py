@@ -41,7 +41,6 @@ UNSUPPORTED: Mapping[str, Mapping[Capability, str]] = {
         "reasoning_tokens": _NOT_APART,
     },
     "local": {
-        "logprobs": "in no recording",
         "refusal": _NO_REFUSAL,
         "content_filter": "it filters nothing",
         "reasoning_tokens": _NOT_APART,

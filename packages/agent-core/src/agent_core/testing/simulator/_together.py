@@ -7,7 +7,7 @@ from typing import Any
 
 from .._scenarios import Said
 from ._failures import Failure
-from ._reply import ALPHANUMERIC, HEX, LOWER, Reply, alternating, text_pieces
+from ._reply import ALPHANUMERIC, HEX, LOWER, Reply, alternating, argument_pieces, text_pieces
 from ._voice import Voice
 
 __all__ = ["TogetherVoice"]
@@ -74,10 +74,11 @@ class TogetherVoice(Voice):
         for at, call in enumerate(self._calls(reply, index, said)):
             arguments = call["function"].pop("arguments")
             call["function"]["arguments"] = ""
-            rest = {"index": at, "function": {"arguments": arguments}}
             steps.append(self._choice(reply, index, "", tool_calls=[call]))
+            *pieces, last = argument_pieces(arguments) or [""]
+            steps += [self._choice(reply, index, "", tool_calls=[_rest(at, piece)]) for piece in pieces]
             # Each call is finished by itself, so that another may start after a finish reason.
-            steps.append(self._choice(reply, index, "", finish, tool_calls=[rest]))
+            steps.append(self._choice(reply, index, "", finish, tool_calls=[_rest(at, last)]))
         end = self._choice(reply, index, "", finish)
         end["delta"]["token_id"] = _END_OF_TEXT
         steps.append({**end, "seed": self._seed(reply, index)})
@@ -130,6 +131,10 @@ class TogetherVoice(Voice):
         return (
             f"o{reply.token(ALPHANUMERIC, 6, 'id')}-{reply.token(ALPHANUMERIC, 6, 'key')}-{reply.token(HEX, 16, 'ray')}"
         )
+
+
+def _rest(at: int, arguments: str) -> dict[str, Any]:
+    return {"index": at, "function": {"arguments": arguments}}
 
 
 def _content(said: Said) -> str:

@@ -104,6 +104,10 @@ class Voice(ABC):
         """Give what a stream says, after any chunk, when it fails with status 200: the error and the stream's end."""
         return event(self._error_body(FAILURES[self.vendor]["server_error"]))
 
+    def read(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Give the request as this vendor understands it, for whoever thinks of a reply."""
+        return request
+
     def broken_events(self, said: Sequence[Said], request: Mapping[str, Any], seed: str = "") -> bytes:
         """Give the first half of a stream, and then the error that ends it."""
         chunks = list(self.chunks(said, request, seed))
