@@ -8,7 +8,7 @@ from typing import Any
 from agent_core.testing import Answer, ErrorKind, ProviderContract
 from agent_core.testing.simulator import voice_for
 
-CASSETTES = Path(__file__).parents[2] / "cassettes"
+CASSETTES = Path(__file__).parents[1] / "cassettes"
 
 
 class SimulatedContract(ProviderContract):
