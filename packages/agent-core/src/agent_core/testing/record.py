@@ -153,7 +153,7 @@ def _contract_named(place: str) -> ProviderContract:
     if spec is None or spec.loader is None:
         raise SystemExit(f"{file} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(Path(file).parent))
+    sys.path[:0] = [str(parent) for parent in Path(file).resolve().parents[:2]]  # a contract may share a module
     spec.loader.exec_module(module)
     contract: ProviderContract = getattr(module, name)()
     return contract
