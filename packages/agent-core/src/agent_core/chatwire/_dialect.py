@@ -67,7 +67,8 @@ class Dialect:
     def pop_error(self, wire: dict[str, Any]) -> Any:
         """Take the error out of a body or chunk; None where it holds none."""
         if (error := wire.get("error")) is not None:
-            return {"error": wire.pop("error")} if isinstance(error, str) else wire.pop("error")
+            # Beside a plain text stand the code and type that an error object has inside.
+            return {**wire, "error": wire.pop("error")} if isinstance(error, str) else wire.pop("error")
         return dict(wire) if wire.get("object") == "error" else None
 
     def usage(self, counts: Mapping[str, Any]) -> Usage:
