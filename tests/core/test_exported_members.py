@@ -42,7 +42,8 @@ def shown_by(module: ModuleType) -> set[str]:
     names = {
         name
         for name, value in vars(module).items()
-        if not name.startswith("_")
+        if name.isidentifier()  # pytest leaves "@pytest_ar" in a module whose asserts it rewrites
+        and not name.startswith("_")
         and not (isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{name}")
     }
     tree = ast.parse(inspect.getsource(module))
