@@ -1,8 +1,9 @@
 """What each vendor answers when it does not answer: its errors by kind, in its own words where those are known.
 
-Recorded or seen are OpenAI's 400, 401 and 404, Groq's 400, 401 and 404, Mistral's 400 and 401, and llama.cpp's 400, 401,
-404, 500 and 503. Quoted in public issues are OpenAI's context overflow, Groq's 413, 429 and context overflow, Mistral's
-429, and Together's 401, 429 and context overflow. Of the others only the form is that vendor's: the words are ours.
+Recorded or seen are OpenAI's 400, 401 and 404, Groq's 400, 401 and 404, Mistral's 400 and 401, and llama.cpp's 400,
+401, 404, 500 and 503. Quoted in public issues are OpenAI's context overflow, Groq's 413, 429 and context overflow,
+Mistral's 429, and Together's 401, 429 and context overflow. Of the others only the form is that vendor's: the words are
+ours.
 """
 
 from __future__ import annotations
