@@ -141,7 +141,11 @@ class _ChoiceBuilder:
 
     def add_reasoning(self, delta: CompletionDelta) -> None:
         last = self.entries[-1] if self.entries else None
-        if not isinstance(last, _ReasoningBuilder) or last.field != delta.reasoning_field:
+        if (
+            not isinstance(last, _ReasoningBuilder)
+            or last.field != delta.reasoning_field
+            or (last.signature and delta.reasoning)  # a signature ends what it signs
+        ):
             last = _ReasoningBuilder(delta.reasoning_field)
             self.open(last)
         if delta.reasoning:
@@ -321,7 +325,7 @@ def _overlay(known: dict[str, Any], new: dict[str, Any]) -> None:
             old = known.get(key)
             if value is None and old is not None:
                 continue
-            if type(old) is dict:
+            if type(old) is dict and value is not None:
                 _overlay(merged := dict(old), value)
                 value = merged
         known[key] = value
@@ -360,6 +364,8 @@ def _joined_details(batches: list[tuple[dict[str, Any], ...]]) -> tuple[dict[str
             for key, value in piece.items():
                 if key in ("text", "summary", "data") and isinstance(value, str) and isinstance(entry.get(key), str):
                     entry[key] += value
+                elif isinstance(value, list) and isinstance(entry.get(key), list):
+                    entry[key] = entry[key] + value
                 elif value not in (None, ""):
                     entry[key] = value
     return tuple(joined)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ._messages import Message, Part, ReasoningPart, ToolCall
+from ._messages import Message, OtherPart, Part, ReasoningPart, ToolCall
 
 __all__ = ["FittedHistory", "fit_history", "unanswered_calls"]
 
@@ -119,6 +119,8 @@ def _without_foreign(message: Message, provider: str, model: str, notes: list[st
             notes.append(f"left out reasoning of {part.provider}:{part.model}")
         elif isinstance(part, ToolCall) and part.extras and message.provider not in (None, provider):
             parts.append(replace(part, extras=None))
+        elif isinstance(part, OtherPart) and message.provider not in (None, provider):
+            notes.append(f"left out a part of {message.provider} ({part.data.get('type')})")
         else:
             parts.append(part)
     extras = message.extras if message.provider in (None, provider) else {}
@@ -128,7 +130,10 @@ def _without_foreign(message: Message, provider: str, model: str, notes: list[st
 
 
 def _with_ids(messages: list[Message], form: re.Pattern[str], notes: list[str]) -> list[Message]:
-    """Rewrite ids that the target refuses: each exchange maps its own, so equal ids in two of them stay apart."""
+    """Rewrite ids that the target refuses: each exchange maps its own, so equal ids in two of them stay apart.
+
+    A legacy call, which has none, gets one, and so becomes a call like any other.
+    """
     fitted: list[Message] = []
     taken = {call.id for message in messages for call in message.tool_calls if form.fullmatch(call.id)}
     current: dict[str, str] = {}
@@ -143,12 +148,14 @@ def _with_ids(messages: list[Message], form: re.Pattern[str], notes: list[str]) 
                     changed += 1
             if current:
                 renamed = [
-                    replace(part, id=current[part.id]) if isinstance(part, ToolCall) and part.id in current else part
+                    replace(part, id=current[part.id], legacy=False)
+                    if isinstance(part, ToolCall) and part.id in current
+                    else part
                     for part in message.parts
                 ]
                 message = _with_parts(message, renamed)
-        elif message.role == "tool" and message.tool_call_id in current:
-            message = message.model_copy(update={"tool_call_id": current[message.tool_call_id]})
+        elif message.role in ("tool", "function") and (answered := message.tool_call_id or "") in current:
+            message = message.model_copy(update={"role": "tool", "tool_call_id": current[answered]})
         fitted.append(message)
     if changed:
         notes.append(f"rewrote {changed} call ids to the form {form.pattern}")

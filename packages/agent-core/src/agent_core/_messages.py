@@ -228,6 +228,8 @@ class Message(BaseModel):
     @classmethod
     def build(cls, role: Role, parts: Sequence[Part], **fields: Any) -> Message:
         """Make a message from parts known to be right, without validating them again."""
+        # Said here, as pydantic looks at the signature of a default factory every time it is used (40 us).
+        fields.setdefault("extras", {})
         return cls.model_construct(role=role, parts=tuple(parts), **fields)
 
     @classmethod
@@ -388,9 +390,37 @@ def part_from(item: Any, where: str = "content") -> Part:
         raise ValueError(f"'{where}.input_audio' needs 'data' (base64) and 'format'")
     if kind == "refusal" and isinstance(rest.get("refusal"), str):
         return RefusalPart(rest["refusal"])
+    if (thinking := thinking_part(item)) is not None:
+        return thinking
+    if kind == "input_audio" and isinstance(rest.get("input_audio"), str):  # Mistral: base64 or an address
+        return OtherPart(dict(item))
     if kind in ("text", "image_url", "input_audio"):
         raise ValueError(f"'{where}' is a {kind} part without its '{kind}'")
     return OtherPart(dict(item))
+
+
+def thinking_part(item: Mapping[str, Any]) -> ReasoningPart | None:
+    """Read a `thinking` part of a content list (Mistral); None for any other part.
+
+    What it holds besides text and signature (`closed`, references between the texts) is kept as its one detail.
+    """
+    if item.get("type") != "thinking" or not isinstance(thoughts := item.get("thinking"), list | str):
+        return None
+    texts, others = [], []
+    for thought in [{"type": "text", "text": thoughts}] if isinstance(thoughts, str) else thoughts:
+        if isinstance(thought, Mapping) and thought.get("type") == "text" and isinstance(thought.get("text"), str):
+            texts.append(thought["text"])
+        else:
+            others.append(thought)
+    detail = {key: value for key, value in item.items() if key not in ("thinking", "signature")}
+    if others:
+        detail["thinking"] = others
+    return ReasoningPart(
+        "".join(texts),
+        field="thinking",
+        signature=item.get("signature") or None,
+        details=(detail,) if len(detail) > 1 else (),
+    )
 
 
 def _call_from(data: Any, where: str, *, legacy: bool = False) -> ToolCall:

@@ -136,8 +136,9 @@ class Decoder:
             # The first piece of content joins the head: reasoning comes before text there too.
             lead = after.pop(0)
             text, parts, refusal = lead.text, lead.parts, lead.refusal or refusal
-            if lead.reasoning:
-                reasoning, field = lead.reasoning, lead.reasoning_field
+            if lead.reasoning_field is not None:
+                reasoning, field = reasoning or lead.reasoning, lead.reasoning_field
+                details = details or lead.details
             signature = lead.signature
         else:
             signature = None
@@ -186,9 +187,10 @@ class Decoder:
             if isinstance(part, TextPart):
                 deltas += self._text(index, part.text)
             elif isinstance(part, ReasoningPart):
+                thought = part.text if self._halves is None else self._joined(index, "reasoning", part.text)
                 deltas.append(
                     CompletionDelta(
-                        reasoning=part.text,
+                        reasoning=thought,
                         choice=index,
                         reasoning_field=part.field,
                         signature=part.signature,

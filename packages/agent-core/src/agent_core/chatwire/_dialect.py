@@ -11,7 +11,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from .._completion import CompletionRequest, FinishReason, Usage
-from .._messages import AudioPart, FilePart, ImagePart, Message, OtherPart, Part, ReasoningPart, RefusalPart, TextPart
+from .._json import mend_text
+from .._messages import (
+    AudioPart,
+    FilePart,
+    ImagePart,
+    Message,
+    OtherPart,
+    Part,
+    ReasoningPart,
+    RefusalPart,
+    TextPart,
+    thinking_part,
+)
 
 __all__ = ["Dialect"]
 
@@ -94,7 +106,7 @@ class Dialect:
                 return TextPart(item["text"])
             if item.get("type") == "refusal" and isinstance(item.get("refusal"), str):
                 return RefusalPart(item["refusal"])
-            return OtherPart(item)
+            return thinking_part(item) or OtherPart(item)
         return OtherPart({"type": "unknown", "value": item})
 
     def logprobs(self, wire: Any, choice: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -142,7 +154,7 @@ class Dialect:
         for part in reasoning:
             if part.field in self.reasoning_keys and part.text:
                 fields[part.field] = fields.get(part.field, "") + part.text
-            if part.details:
+            if part.details and part.field != "thinking":  # which is content
                 fields["reasoning_details"] = [*fields.get("reasoning_details", ()), *part.details]
         return fields
 
@@ -150,7 +162,7 @@ class Dialect:
         """Write one part of a content list; None for what has its place elsewhere in the message."""
         match part:
             case TextPart():
-                return {"type": "text", "text": part.text, **(part.extras or {})}
+                return {"type": "text", "text": mend_text(part.text), **(part.extras or {})}
             case ImagePart():
                 detail = {"detail": part.detail} if part.detail else {}
                 return {"type": "image_url", "image_url": {"url": part.url, **detail}, **(part.extras or {})}
@@ -167,6 +179,10 @@ class Dialect:
     def message(self, message: Message, wire: dict[str, Any]) -> dict[str, Any]:
         """Change a written message before it is sent; `wire` is its common form."""
         return wire
+
+    def messages(self, written: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Change the written messages as a whole, where a vendor refuses an order that the others take."""
+        return written
 
 
 def _count(value: Any) -> int | None:

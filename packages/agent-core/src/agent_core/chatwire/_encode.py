@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from .._completion import CompletionRequest, ToolDefinition
 from .._history import fit_history
 from .._json import mend_text, plain_value
-from .._messages import Message, ReasoningPart, TextPart, ToolCall
+from .._messages import Message, Part, ReasoningPart, TextPart, ToolCall
 from ._dialect import Dialect
 
 __all__ = ["encode_message", "encode_request"]
@@ -26,10 +26,8 @@ def encode_request(request: CompletionRequest, dialect: Dialect, *, provider: st
     history = fit_history(
         request.messages, provider=provider, model=request.model, call_id_form=dialect.call_id_form
     ).messages
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": [encode_message(message, dialect) for message in history],
-    }
+    messages = dialect.messages([encode_message(message, dialect) for message in history])
+    body: dict[str, Any] = {"model": request.model, "messages": messages}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
         if request.tool_choice is not None:
@@ -79,11 +77,17 @@ def encode_message(message: Message, dialect: Dialect) -> dict[str, Any]:
 
 def _content(message: Message, dialect: Dialect) -> str | list[dict[str, Any]]:
     content = message.content
-    single = [part for part in message.parts if isinstance(part, TextPart) and part.extras]
-    if isinstance(content, str) and not single:
+    if isinstance(content, str) and not any(_needs_a_list(part, dialect) for part in message.parts):
         return mend_text(content)
     parts = [dialect.content_part(part) for part in message.parts]
     return [part for part in parts if part is not None]
+
+
+def _needs_a_list(part: Part, dialect: Dialect) -> bool:
+    """Tell a part that text alone cannot say: text with a vendor's own fields, reasoning that is content (Mistral)."""
+    if isinstance(part, ReasoningPart):
+        return dialect.content_part(part) is not None
+    return isinstance(part, TextPart) and bool(part.extras)
 
 
 def _function(call: ToolCall, dialect: Dialect) -> dict[str, str]:

@@ -44,8 +44,11 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "not_found_error": errors.NotFoundError,
     "rate_limit_exceeded": errors.RateLimitError,
     "rate_limit_error": errors.RateLimitError,
+    "rate_limited": errors.RateLimitError,  # Mistral
     "request_too_large": errors.RequestTooLargeError,
     "invalid_request_error": errors.BadRequestError,
+    "invalid_request_message_order": errors.BadRequestError,  # Mistral, code 3230
+    "invalid_function_call": errors.BadRequestError,  # Mistral, code 3280: the form of a call's id
     "bad_request": errors.BadRequestError,
     "server_error": errors.ServerError,
     "internal_server_error": errors.ServerError,
@@ -87,6 +90,7 @@ _BY_EXCEPTION: dict[str, tuple[type[ProviderError], str]] = {
     "TimeoutError": (errors.ProviderTimeoutError, "no answer in time"),
     "LocalProtocolError": (errors.ProviderConnectionError, "the request could not be written (is the API key clean?)"),
     "APIConnectionError": (errors.ProviderConnectionError, "no connection"),
+    "NoResponseError": (errors.ProviderConnectionError, "no answer"),  # mistralai
     "RequestError": (errors.ProviderConnectionError, "the connection failed"),
     "SSLError": (errors.ProviderConnectionError, "the TLS connection failed"),
     "EndOfStream": (errors.ProviderConnectionError, "the connection ended"),
@@ -186,7 +190,7 @@ def error_from_exception(
     Args:
         begun: the answer had begun, so a broken connection is an interruption.
     """
-    response = getattr(exception, "response", None)
+    response = getattr(exception, "response", None) or getattr(exception, "raw_response", None)  # mistralai's name
     status = getattr(response, "status_code", None) or getattr(exception, "status_code", None)
     if isinstance(status, int) and status >= 400:
         headers = dict(getattr(response, "headers", None) or {})
