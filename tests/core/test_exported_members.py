@@ -11,7 +11,10 @@ from types import ModuleType
 
 import pytest
 
-PACKAGES = ("agent_core", "agent_core_openai", "agent_core_groq", "agent_core_together", "agent_core_local")
+PACKAGES = (
+    *("agent_core", "agent_core_openai", "agent_core_groq", "agent_core_mistral", "agent_core_together"),
+    "agent_core_local",
+)
 
 # What the design pins, as far as it is built. A name leaves this list only with a reason that users accept.
 PINNED = (

@@ -45,6 +45,7 @@ NEVER_SEE_THE_WIRE = ("_engine", "_loop", "_model", "_registry")
 SDKS = {
     "agent_core_openai": ("openai", "httpx", "httpx2"),
     "agent_core_groq": ("groq", "httpx"),
+    "agent_core_mistral": ("mistralai", "httpx2"),
     "agent_core_together": ("together", "httpx"),
     "agent_core_local": ("xllamacpp", "httpx"),
 }
