@@ -3,7 +3,8 @@
 Each function gives the paths that are missing, so a test compares with an empty list and a failure names the field.
 
 Not looked for, as it says nothing or is said by the shape of the completion itself: the tags `object`, `role` and
-`type: function`; the `index` of a tool call, which its place tells; empty objects and lists.
+`type: function`; the `index` of a tool call, which its place tells; empty objects and lists; the `text` of a choice
+that repeats the delta's content (Together).
 
 In a stream the last value of a path counts; null is not a value once another one has been seen. Lists in a delta
 grow, so every item is looked for.
@@ -30,6 +31,7 @@ _COUNTS: dict[Path, str] = {
     ("completion_tokens",): "output_tokens",
     ("total_tokens",): "total_tokens",
     ("prompt_tokens_details", "cached_tokens"): "cached_tokens",
+    ("cached_tokens",): "cached_tokens",
     ("completion_tokens_details", "reasoning_tokens"): "reasoning_tokens",
 }
 
@@ -73,6 +75,8 @@ def missing_from_stream(sse: str, completion: Completion) -> list[str]:
         for sent in chunk.get("choices") or []:
             index = sent.get("index", 0)
             delta = sent.get("delta") or {}
+            if sent.get("text") == (delta.get("content") or ""):
+                sent = {key: value for key, value in sent.items() if key != "text"}
             seen = fields.setdefault(index, {})
             _overlay(seen, _flat(sent, without=_CHOICE), grow=True)
             _overlay(seen, _flat(delta, without=_MESSAGE), grow=True)

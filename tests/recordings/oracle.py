@@ -199,8 +199,9 @@ def read_stream(sse: str) -> ExpectedAnswer:
     for chunk in chunks_of(sse):
         answer.id = answer.id or chunk.get("id") or ""
         answer.model = answer.model or chunk.get("model") or ""
-        if chunk.get("usage"):
-            answer.usage = _usage(chunk["usage"])
+        # Groq's streams have it in a block of their own, and since 2026 beside that too.
+        if usage := chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage"):
+            answer.usage = _usage(usage)
         for choice in chunk.get("choices") or []:
             index = choice.get("index") or 0
             delta = choice.get("delta") or {}
