@@ -41,19 +41,25 @@ PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in n
 
 
 def shown_by(module: ModuleType) -> set[str]:
-    """The names a reader finds: without underscore, no submodule, and in a single file nothing it only imports."""
+    """The names a module shows as its own: without underscore, no submodule, nothing it only uses.
+
+    A package shows what it imports from its modules, since that is how its names come together; a single file does not.
+    """
     names = {
         name
         for name, value in vars(module).items()
         if name.isidentifier()  # pytest leaves "@pytest_ar" in a module whose asserts it rewrites
-        and not name.startswith("_")
+        and not name.startswith(("_", "pytest_"))  # and calls hooks by their name
         and not (isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{name}")
     }
-    tree = ast.parse(inspect.getsource(module))
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    if hasattr(module, "__path__"):  # a package shows what it imports: that is how its names come together
-        imports = [node for node in imports if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
-    return names - {alias.asname or alias.name for node in imports for alias in node.names}
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        if isinstance(node, ast.Import):
+            names -= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            ours = node.level > 0 or str(node.module).startswith("agent_core")
+            if not (ours and hasattr(module, "__path__")):
+                names -= {alias.asname or alias.name for alias in node.names}
+    return names
 
 
 @pytest.mark.parametrize("name", PUBLIC)
