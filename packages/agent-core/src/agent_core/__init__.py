@@ -27,7 +27,7 @@ from ._messages import (
     ToolCall,
 )
 from ._model import Model
-from ._provider import CompletionStream, Provider
+from ._provider import Completer, CompletionStream, Provider
 from ._registry import installed_providers, load_model, load_provider
 from ._retry import RetryPolicy
 from ._tools import AgentAction, ToolHandlerResult, ToolResponse
@@ -40,6 +40,7 @@ __all__ = [
     "AudioPart",
     "CallDelta",
     "Choice",
+    "Completer",
     "Completion",
     "CompletionDelta",
     "CompletionFinished",

@@ -17,8 +17,8 @@ from ._abort import AbortSignal, unless_aborted
 from ._completion import Completion, CompletionRequest
 from ._deltas import CompletionDelta
 from ._history import unanswered_calls
-from ._messages import ContentPart, Message, ToolCall
-from ._provider import deltas_of, open_stream
+from ._messages import ContentPart, Message, ToolCall, parts_from
+from ._provider import Completer, deltas_of, open_stream
 from .errors import AbortedError, ToolUseFailedError
 
 __all__ = [
@@ -162,7 +162,7 @@ RunTool: TypeAlias = Callable[[ToolCall, dict[str, Any]], Awaitable[Content]]
 
 
 async def rounds(
-    provider: Any,
+    provider: Completer,
     transcript: list[Message],
     policy: Policy,
     run_tool: RunTool,
@@ -247,7 +247,7 @@ async def rounds(
 
 
 async def _ask(
-    provider: Any, request: CompletionRequest, signal: AbortSignal | None, stream: bool
+    provider: Completer, request: CompletionRequest, signal: AbortSignal | None, stream: bool
 ) -> AsyncGenerator[CompletionDelta | Completion]:
     """Ask the model: the deltas as they come, then the completion. No scope is open around a yield."""
     if not stream or not hasattr(provider, "stream"):
@@ -281,6 +281,7 @@ def _pending(call: ToolCall, *, cut_off: bool) -> PendingCall:
 
 
 def _answer(call: ToolCall, content: Content) -> Message:
+    # Not through the door: a call may have no id, and is answered all the same.
     if call.legacy:
-        return Message(role="function", name=call.name, content=content)
-    return Message(role="tool", tool_call_id=call.id, name=call.name, content=content)
+        return Message.build("function", parts_from(content), name=call.name)
+    return Message.build("tool", parts_from(content), tool_call_id=call.id, name=call.name)

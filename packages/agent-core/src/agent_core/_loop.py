@@ -25,7 +25,7 @@ from ._engine import (
 )
 from ._messages import Message, ToolCall
 from ._model import Model
-from ._provider import Provider
+from ._provider import Completer
 from ._tools import (
     AgentAction,
     ToolHandler,
@@ -99,7 +99,7 @@ class LoopFinished:
 
 async def run_tool_loop(
     *,
-    provider: Provider | None = None,
+    provider: Completer | None = None,
     model: str | Model = "",
     messages: Sequence[Message | Mapping[str, Any]],
     tools: Sequence[ToolDefinition | Mapping[str, Any]] = (),
@@ -147,7 +147,7 @@ async def run_tool_loop(
 
 def stream_tool_loop(
     *,
-    provider: Provider | None = None,
+    provider: Completer | None = None,
     model: str | Model = "",
     messages: Sequence[Message | Mapping[str, Any]],
     tools: Sequence[ToolDefinition | Mapping[str, Any]] = (),
@@ -176,7 +176,7 @@ class ToolLoopStream:
 
     def __init__(
         self,
-        provider: Provider | None,
+        provider: Completer | None,
         model: str | Model,
         messages: Sequence[Message | Mapping[str, Any]],
         tools: Sequence[ToolDefinition | Mapping[str, Any]],
@@ -222,7 +222,7 @@ class ToolLoopStream:
         await self._events.aclose()
 
     async def _run(
-        self, provider: Provider, signal: AbortSignal | None, stream: bool
+        self, provider: Completer, signal: AbortSignal | None, stream: bool
     ) -> AsyncGenerator[EngineEvent | LoopFinished]:
         usage: Usage | None = None
         policy = self._policy

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from ._completion import Completion, CompletionRequest
 from ._messages import Message
-from ._provider import CompletionStream, Provider, open_stream
+from ._provider import Completer, CompletionStream, open_stream
 
 __all__ = ["Model", "Prompt"]
 
@@ -27,7 +27,7 @@ class Model:
         settings: fields of `CompletionRequest` used where a request leaves them out; other keys are vendor fields.
     """
 
-    def __init__(self, provider: Provider, name: str, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, provider: Completer, name: str, settings: Mapping[str, Any] | None = None) -> None:
         self.provider = provider
         self.name = name
         self.settings = dict(settings or {})
@@ -69,8 +69,8 @@ class Model:
 
     async def aclose(self) -> None:
         """Close the provider, where it can be closed."""
-        if hasattr(self.provider, "aclose"):
-            await self.provider.aclose()
+        if (close := getattr(self.provider, "aclose", None)) is not None:
+            await close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from ._completion import Completion, CompletionRequest, Usage
 from ._deltas import Accumulator, CallDelta, CompletionDelta
 from ._messages import ReasoningPart, RefusalPart, TextPart, ToolCall
 
-__all__ = ["CompletionStream", "Provider", "deltas_of", "open_stream"]
+__all__ = ["Completer", "CompletionStream", "Provider", "deltas_of", "open_stream"]
 
 
 class CompletionStream(Protocol):
@@ -25,31 +25,42 @@ class CompletionStream(Protocol):
     def completion(self) -> Completion: ...
 
 
-@runtime_checkable
-class Provider(Protocol):
-    """A backend that answers requests. Raises nothing but errors of `agent_core.errors`.
-
-    `stream` gives an async context manager; leaving its block, by the end, a break or an error, closes the connection.
-    """
+class Completer(Protocol):
+    """The least that can answer: a name and one method. It is taken wherever a provider is, streams included."""
 
     @property
     def name(self) -> str: ...
 
     async def complete(self, request: CompletionRequest) -> Completion: ...
 
+
+@runtime_checkable
+class Provider(Completer, Protocol):
+    """A backend that answers requests. Raises nothing but errors of `agent_core.errors`.
+
+    `stream` gives an async context manager; leaving its block, by the end, a break or an error, closes the connection.
+    A provider is closed by `aclose`, or at the end of `async with provider`.
+    """
+
     def stream(self, request: CompletionRequest) -> AbstractAsyncContextManager[CompletionStream]: ...
 
+    async def aclose(self) -> None: ...
 
-def open_stream(provider: Any, request: CompletionRequest) -> AbstractAsyncContextManager[CompletionStream]:
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exception: object) -> None: ...
+
+
+def open_stream(provider: Completer, request: CompletionRequest) -> AbstractAsyncContextManager[CompletionStream]:
     """Stream from a provider, or play its whole completion as a stream where it can only `complete`."""
-    if hasattr(provider, "stream"):
-        stream: AbstractAsyncContextManager[CompletionStream] = provider.stream(request)
-        return stream
+    if (stream := getattr(provider, "stream", None)) is not None:
+        opened: AbstractAsyncContextManager[CompletionStream] = stream(request)
+        return opened
     return _whole_as_stream(provider, request)
 
 
 @asynccontextmanager
-async def _whole_as_stream(provider: Any, request: CompletionRequest) -> AsyncGenerator[CompletionStream]:
+async def _whole_as_stream(provider: Completer, request: CompletionRequest) -> AsyncGenerator[CompletionStream]:
     yield _Played(await provider.complete(request))
 
 

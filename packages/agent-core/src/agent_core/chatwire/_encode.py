@@ -103,7 +103,9 @@ def _function(call: ToolCall, dialect: Dialect) -> dict[str, str]:
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:
     function = tool.function
-    wire: dict[str, Any] = {"name": function.name, "description": function.description}
+    wire: dict[str, Any] = {"name": function.name}
+    if function.description:
+        wire["description"] = function.description
     wire["parameters"] = function.parameters
     if function.strict is not None:
         wire["strict"] = function.strict
@@ -119,7 +121,11 @@ def _response_format(wanted: type[BaseModel] | dict[str, Any]) -> dict[str, Any]
         name, schema = wanted.__name__, wanted.model_json_schema()
     return {
         "type": "json_schema",
-        "json_schema": {"name": _UNSENDABLE.sub("_", name)[:64], "schema": plain_value(schema), "strict": _is_strict(schema)},
+        "json_schema": {
+            "name": _UNSENDABLE.sub("_", name)[:64],
+            "schema": plain_value(schema),
+            "strict": _is_strict(schema),
+        },
     }
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Self, TypeAlias, get_args
 
 from .._completion import Completion, CompletionRequest, FinishReason, Usage
@@ -84,9 +83,7 @@ class ScriptedProvider:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.aclose()
 
     def _reply_to(self, request: CompletionRequest) -> Mapping[str, Any] | Completion | Sequence[Step]:
