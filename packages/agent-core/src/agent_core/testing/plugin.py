@@ -14,7 +14,7 @@ import pytest
 
 pytest.register_assert_rewrite("agent_core.testing._contract", "agent_core.testing._faults")
 
-__all__ = ["Scorecard"]
+__all__ = ["Scorecard", "unplayed"]
 
 _WORDS = {"passed": "yes", "failed": "NO", "xfailed": "excused", "skipped": "–"}
 _WORST = ["failed", "xfailed", "passed", "skipped"]
