@@ -57,20 +57,25 @@ class TogetherVoice(Voice):
     def _chunks(self, reply: Reply) -> Iterator[dict[str, Any]]:
         choices = list(alternating(*(self._choices(reply, index, said) for index, said in enumerate(reply.said))))
         for at, choice in enumerate(choices):
-            yield {
+            chunk = {
                 "id": self._id(reply),
                 "object": "chat.completion.chunk",
                 "created": reply.created,
                 "choices": [choice],
                 "model": reply.model,
-                "usage": self._usage(reply) if at == len(choices) - 1 else None,
             }
+            if at == len(choices) - 1:
+                yield {**chunk, "usage": self._usage(reply)}
+            elif "seed" in choice:
+                yield {**chunk, "usage": None}
+            else:
+                yield chunk
 
     def _choices(self, reply: Reply, index: int, said: Said) -> list[dict[str, Any]]:
         finish = self._finish(reply, said)
         steps = [self._choice(reply, index, piece) for piece in text_pieces(_content(said))]
         if said.calls and not steps:
-            steps.append(self._choice(reply, index, ""))
+            steps.append({**self._choice(reply, index, ""), "role": "assistant"})
         for at, call in enumerate(self._calls(reply, index, said)):
             arguments = call["function"].pop("arguments")
             call["function"]["arguments"] = ""
@@ -81,8 +86,9 @@ class TogetherVoice(Voice):
             steps.append(self._choice(reply, index, "", finish, tool_calls=[_rest(at, last)]))
         end = self._choice(reply, index, "", finish)
         end["delta"]["token_id"] = _END_OF_TEXT
-        steps.append({**end, "seed": self._seed(reply, index)})
-        return steps
+        if not said.calls:  # where there are calls, only the last chunk has a seed and a usage, even a null one
+            steps = [{**step, "seed": None} for step in steps]
+        return [*steps, {**end, "seed": self._seed(reply, index)}]
 
     @staticmethod
     def _choice(reply: Reply, index: int, text: str, finish: str | None = None, **more: object) -> dict[str, Any]:
@@ -92,7 +98,6 @@ class TogetherVoice(Voice):
             "text": text,
             "logprobs": None,
             "finish_reason": finish,
-            "seed": None,
             "delta": {"token_id": token, "role": "assistant", "content": text, **more},
         }
 
