@@ -1,24 +1,17 @@
 """Groq, through the groq SDK.
 
-Decides the client and what differs on Groq's wire. What is common is chatwire's.
+Decides what differs on Groq's wire. The wire and the client are chatwire's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from agent_core import RetryPolicy
-from agent_core.chatwire import Dialect, OpenAICompatibleProvider, find_api_key
-from agent_core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from groq import AsyncGroq, Groq
+from agent_core.chatwire import Dialect, SdkProvider
 
 __all__ = ["GroqDialect", "GroqProvider"]
-
-_CONNECT = 5.0  # seconds; the SDK's own default, kept while `timeout` sets the rest
 
 
 class GroqDialect(Dialect):
@@ -41,7 +34,8 @@ class GroqDialect(Dialect):
         # In a whole answer this counts what hardware caches served, which is no usage but an extra.
         if not isinstance(copy, dict) or "prompt_tokens" not in copy:
             return usage
-        return {**copy, **usage} if isinstance(usage, dict) else copy
+        told = usage if isinstance(usage, dict) else {}
+        return {**copy, **{key: value for key, value in told.items() if value is not None}}
 
     def pop_error(self, wire: dict[str, Any]) -> Any:
         """Take the error; a stream that was stopped early says so in `x_groq`, with a text alone."""
@@ -50,71 +44,17 @@ class GroqDialect(Dialect):
         return dict(block) if error is None and block.get("error") else error
 
 
-class GroqProvider(OpenAICompatibleProvider):
-    """Groq.
+class GroqProvider(SdkProvider):
+    """Groq, over `AsyncGroq`.
 
-    Args:
-        client: a client of one's own (`AsyncGroq` or `Groq`) in place of the options below.
-        api_key: the key; by default the environment variable GROQ_API_KEY.
-        base_url: the address, without `/openai/v1`, which the SDK adds; by default GROQ_BASE_URL, else Groq's own.
-        timeout: how long to wait for each next piece of an answer (seconds).
-        retry, max_retries: when a failed request is sent again; the SDK's own retries are off.
-        think_tags: whether reasoning is taken out of the text between `<think>` tags; None: for models that write them.
-        headers: sent with every request.
-        name: what the provider is called in completions and errors.
-
-    Raises:
-        ConfigError: no key, or both a client and options for one.
+    The options are those of `SdkProvider`; `client` may be `AsyncGroq` or `Groq`. The key is GROQ_API_KEY. `base_url`
+    goes without `/openai/v1`, which the SDK adds; by default it is GROQ_BASE_URL, else Groq's own.
     """
 
-    def __init__(
-        self,
-        client: AsyncGroq | Groq | None = None,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        timeout: float | None = None,
-        retry: RetryPolicy | None = None,
-        max_retries: int | None = None,
-        think_tags: bool | None = None,
-        headers: Mapping[str, str] | None = None,
-        name: str = "groq",
-    ) -> None:
-        self._owned: Any = None
-        if client is None:
-            client = self._owned = _client(api_key, base_url, timeout, headers)
-            timeout = None  # the client has it, with a shorter wait for the connection
-        elif api_key or base_url or headers:
-            raise ConfigError("pass either a client or api_key, base_url and headers: a client brings its own")
-        super().__init__(
-            client,
-            name=name,
-            dialect=GroqDialect(),
-            think_tags=think_tags,
-            retry=retry,
-            max_retries=max_retries,
-            timeout=timeout,
-        )
-
-    async def aclose(self) -> None:
-        """Close the client that this provider made. One that was passed in stays open."""
-        if self._owned is not None:
-            await self._owned.close()
-
-
-def _client(
-    api_key: str | None, base_url: str | None, timeout: float | None, headers: Mapping[str, str] | None
-) -> AsyncGroq:
-    key = find_api_key("groq", "GROQ_API_KEY", api_key)
-    from groq import AsyncGroq, Timeout
-
-    return AsyncGroq(
-        api_key=key,
-        base_url=(base_url or "").strip() or None,
-        timeout=Timeout(timeout or 600.0, connect=_CONNECT),
-        max_retries=0,
-        default_headers=dict(headers or {}),
-    )
+    vendor = "groq"
+    sdk_client = "groq:AsyncGroq"
+    key_variable = "GROQ_API_KEY"
+    dialect_class = GroqDialect
 
 
 def _block(wire: Mapping[str, Any]) -> Mapping[str, Any]:
