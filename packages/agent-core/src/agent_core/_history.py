@@ -44,8 +44,8 @@ def fit_history(
     """Fit a conversation to the model it goes to. The messages themselves are not changed.
 
     Left out: messages that are not completed, calls without an answer (text beside them stays), answers without a
-    call, reasoning and vendor fields of another provider or model. Call ids that do not match `call_id_form` are
-    replaced, the same way every time.
+    call, reasoning and vendor fields of another provider or model. Call ids that are missing, stand twice in one
+    message or do not match `call_id_form` are replaced, the same way every time.
     """
     notes: list[str] = []
     kept: list[Message] = []
@@ -54,7 +54,7 @@ def fit_history(
         message = messages[place]
         place += 1
         if message.role in ("tool", "function"):
-            notes.append(f"left out an answer without its call ({message.tool_call_id or message.name})")
+            notes.append(_orphan(message))
             continue
         if message.status != "completed":
             notes.append(f"left out a message that is {message.status} ({message.role})")
@@ -67,10 +67,11 @@ def fit_history(
         message = _without_foreign(message, provider, model, notes)
         end = _skip_answers(messages, place)
         if calls := message.tool_calls:
-            pairs = _pairs(calls, messages[place:end])
-            answers = [answer for _, answer in pairs if answer is not None and answer.status == "completed"]
+            following = messages[place:end]
+            answers = [answer for _, answer in _pairs(calls, following) if answer is not None]
             if len(answers) == len(calls):
                 kept += [message, *answers]
+                notes += [_orphan(answer) for answer in following if not any(answer is one for one in answers)]
                 place = end
                 continue
             notes.append(f"left out an exchange without all its answers ({', '.join(call.name for call in calls)})")
@@ -78,9 +79,11 @@ def fit_history(
             message = _with_parts(message, [part for part in message.parts if not isinstance(part, ToolCall)])
         if any(not isinstance(part, ReasoningPart) for part in message.parts):
             kept.append(message)
-    if call_id_form is not None:
-        kept = _with_ids(kept, call_id_form, notes)
-    return FittedHistory(kept, tuple(notes))
+    return FittedHistory(_with_ids(kept, call_id_form, notes), tuple(notes))
+
+
+def _orphan(answer: Message) -> str:
+    return f"left out an answer without its call ({answer.tool_call_id or answer.name})"
 
 
 def _skip_answers(messages: Sequence[Message], place: int) -> int:
@@ -90,21 +93,19 @@ def _skip_answers(messages: Sequence[Message], place: int) -> int:
 
 
 def _pairs(calls: Sequence[ToolCall], following: Sequence[Message]) -> list[tuple[ToolCall, Message | None]]:
-    """Pair each call with the first answer to it among the messages that follow directly."""
-    answers = list(following[: _skip_answers(following, 0)])
+    """Pair each call with the first whole answer to it among the messages that follow directly."""
+    answers = [answer for answer in following[: _skip_answers(following, 0)] if answer.status == "completed"]
     pairs: list[tuple[ToolCall, Message | None]] = []
     for call in calls:
-        found = next((answer for answer in answers if _answers(answer, call)), None)
-        if found is not None:
-            answers.remove(found)
-        pairs.append((call, found))
+        found = next((place for place, answer in enumerate(answers) if _answers(answer, call)), None)
+        pairs.append((call, None if found is None else answers.pop(found)))
     return pairs
 
 
 def _answers(answer: Message, call: ToolCall) -> bool:
     if call.legacy:
         return answer.role == "function" and answer.name == call.name
-    return answer.role == "tool" and answer.tool_call_id == call.id
+    return answer.role == "tool" and (answer.tool_call_id or "") == call.id
 
 
 def _with_parts(message: Message, parts: Sequence[Part]) -> Message:
@@ -129,37 +130,42 @@ def _without_foreign(message: Message, provider: str, model: str, notes: list[st
     return message.model_copy(update={"parts": tuple(parts), "extras": extras})
 
 
-def _with_ids(messages: list[Message], form: re.Pattern[str], notes: list[str]) -> list[Message]:
-    """Rewrite ids that the target refuses: each exchange maps its own, so equal ids in two of them stay apart.
+def _with_ids(messages: list[Message], form: re.Pattern[str] | None, notes: list[str]) -> list[Message]:
+    """Replace ids that the target refuses; the answers of a message follow it in the order of its calls.
 
-    A legacy call, which has none, gets one, and so becomes a call like any other.
+    A legacy call, which has none, gets one where a form is demanded, and so becomes a call like any other.
     """
+    taken = {call.id for message in messages for call in message.tool_calls if _has_form(call.id, form)}
     fitted: list[Message] = []
-    taken = {call.id for message in messages for call in message.tool_calls if form.fullmatch(call.id)}
-    current: dict[str, str] = {}
+    waiting: list[ToolCall] = []  # calls whose answers come next
     changed = 0
     for place, message in enumerate(messages):
         if calls := message.tool_calls:
-            current = {}
+            waiting = []
             for call in calls:
-                if not form.fullmatch(call.id):
-                    current[call.id] = new = _short_id(f"{place}\n{call.id}", taken)
-                    taken.add(new)
+                stays = call.legacy and form is None
+                if not stays and (not _has_form(call.id, form) or any(call.id == other.id for other in waiting)):
+                    call = replace(call, id=_short_id(f"{place}\n{call.id}", taken), legacy=False)
+                    taken.add(call.id)
                     changed += 1
-            if current:
-                renamed = [
-                    replace(part, id=current[part.id], legacy=False)
-                    if isinstance(part, ToolCall) and part.id in current
-                    else part
-                    for part in message.parts
-                ]
-                message = _with_parts(message, renamed)
-        elif message.role in ("tool", "function") and (answered := message.tool_call_id or "") in current:
-            message = message.model_copy(update={"role": "tool", "tool_call_id": current[answered]})
+                waiting.append(call)
+            if waiting != calls:
+                written = iter(waiting)
+                message = _with_parts(
+                    message, [next(written) if isinstance(part, ToolCall) else part for part in message.parts]
+                )
+        elif waiting:
+            call = waiting.pop(0)
+            if not call.legacy and (message.role, message.tool_call_id) != ("tool", call.id):
+                message = message.model_copy(update={"role": "tool", "tool_call_id": call.id})
         fitted.append(message)
     if changed:
-        notes.append(f"rewrote {changed} call ids to the form {form.pattern}")
+        notes.append(f"rewrote {changed} call ids" + (f" to the form {form.pattern}" if form is not None else ""))
     return fitted
+
+
+def _has_form(id: str, form: re.Pattern[str] | None) -> bool:
+    return id != "" if form is None else form.fullmatch(id) is not None
 
 
 def _short_id(seed: str, taken: set[str]) -> str:

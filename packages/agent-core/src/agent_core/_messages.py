@@ -290,7 +290,7 @@ def _fields_of(data: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"a {role} message needs 'content' (a text or a list of parts)")
     if role == "tool" and not data.get("tool_call_id"):
         raise ValueError("a tool message needs 'tool_call_id', the id of the call it answers")
-    parts: list[Part] = [*_reasoning_from(data), *_content_from(content)]
+    parts: list[Part] = [*_reasoning_from(data), *parts_from(content)]
     if refusal := _text_at(data.get("refusal"), "refusal"):
         parts.append(RefusalPart(refusal))
     calls = _list_at(data.get("tool_calls"), "tool_calls")
@@ -340,7 +340,12 @@ def _reasoning_from(data: Mapping[str, Any]) -> list[ReasoningPart]:
     return []
 
 
-def _content_from(content: Any) -> list[Part]:
+def parts_from(content: Any) -> list[Part]:
+    """Read the content of a message: a text, a list of parts, or nothing.
+
+    Raises:
+        ValueError: it is none of these, or an entry is no part; the text says where and why.
+    """
     if content is None or content == "":
         return []
     if isinstance(content, str):
