@@ -178,7 +178,7 @@ def calls_unanswered(request: Request) -> Iterator[Finding]:
             open_calls.pop(str(message.get("tool_call_id")), None)
             continue
         if open_calls:
-            yield Finding(("messages", at, "role"), list(open_calls))
+            yield Finding(("messages", at, "role"), ", ".join(open_calls))
         open_calls = {str(call.get("id")): None for call in message.get("tool_calls") or ()}
 
 
