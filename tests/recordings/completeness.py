@@ -31,6 +31,7 @@ _COUNTS: dict[Path, str] = {
     ("completion_tokens",): "output_tokens",
     ("total_tokens",): "total_tokens",
     ("prompt_tokens_details", "cached_tokens"): "cached_tokens",
+    ("num_cached_tokens",): "cached_tokens",
     ("cached_tokens",): "cached_tokens",
     ("completion_tokens_details", "reasoning_tokens"): "reasoning_tokens",
 }
@@ -53,6 +54,7 @@ def missing_from_whole(body: Mapping[str, Any], completion: Completion) -> list[
             fields |= _flat({"delta": sent["delta"]})
         missing += _fields(fields, read.extras, f"{place}.")
         missing += _reasoning([message], read, f"{place}.message.")
+        missing += _content([message], read, f"{place}.message.")
         calls = [call for call in read.message.tool_calls if not call.legacy]
         missing += _calls(message.get("tool_calls") or [], calls, f"{place}.message.")
         missing += _logprobs([sent.get("logprobs")], read, f"{place}.")
@@ -92,6 +94,7 @@ def missing_from_stream(sse: str, completion: Completion) -> list[str]:
             continue
         missing += _fields(seen, read.extras, f"{place}.")
         missing += _reasoning(deltas[index], read, f"{place}.delta.")
+        missing += _content(deltas[index], read, f"{place}.delta.")
         missing += _logprobs(logprobs[index], read, f"{place}.")
         told = [piece for delta in deltas[index] for piece in delta.get("tool_calls") or []]
         for key in sorted({key for piece in told for key in piece} - {"index", "id", "type", "function"}):
@@ -158,8 +161,24 @@ def _reasoning(sent: list[Mapping[str, Any]], read: Choice, prefix: str) -> list
         if text and text != read.message.reasoning and read.extras.get(name) != text:
             missing.append(prefix + name)
     details = join_details([item for message in sent for item in message.get("reasoning_details") or []])
-    kept = [item for part in read.message.parts if part.type == "reasoning" for item in part.details]
+    parts = [part for part in read.message.parts if part.type == "reasoning" and part.field != "thinking"]
+    kept = [item for part in parts for item in part.details]
     return missing if join_details(kept) == details else [*missing, prefix + "reasoning_details"]
+
+
+def _content(sent: list[Mapping[str, Any]], read: Choice, prefix: str) -> list[str]:
+    """What the parts of content lists hold besides text: each key of a thinking part, and every other part whole."""
+    lists = [message["content"] for message in sent if isinstance(message.get("content"), list)]
+    parts = [part for content in lists for part in content]
+    kept = [part for part in read.message.parts if part.type == "reasoning"]
+    told = {key for part in kept for detail in part.details for key in detail}
+    if any(part.signature for part in kept):
+        told.add("signature")
+    wanted = {key for part in parts if part["type"] == "thinking" for key in part} - {"type", "thinking"}
+    missing = [f"{prefix}content.thinking.{key}" for key in sorted(wanted - told)]
+    others = [part.data for part in read.message.parts if part.type == "other"]
+    sent_others = [part for part in parts if part["type"] not in ("thinking", "text")]
+    return missing if others == sent_others else [*missing, f"{prefix}content"]
 
 
 def _calls(sent: list[Mapping[str, Any]], read: list[ToolCall], prefix: str) -> list[str]:

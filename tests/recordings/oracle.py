@@ -247,7 +247,10 @@ def _add_texts(read: ExpectedChoice, message: dict[str, Any]) -> None:
 
 
 def _reasoning(message: dict[str, Any]) -> str:
-    """One text may stand under several names; it is taken once."""
+    """One text may stand under several names; it is taken once. In a content list it is the text of `thinking`."""
+    if isinstance(content := message.get("content"), list):
+        thoughts = [part["thinking"] for part in content if part.get("type") == "thinking"]
+        return "".join(thought.get("text", "") for texts in thoughts for thought in texts)
     for name in ("reasoning_content", "reasoning"):
         if message.get(name):
             return str(message[name])

@@ -181,11 +181,13 @@ class RecordedExchanges:
         vendor: name of the adapter.
         refusals: for each recorded refusal the class of its error and its code: the service's own, or its type.
         broken_off: the same, with the status, for each recorded stream that failed after it had begun.
+        request_id_header: where the service tells the id of a request.
     """
 
     vendor: ClassVar[str]
     refusals: ClassVar[dict[str, tuple[type[errors.ProviderError], str | None]]] = {}
     broken_off: ClassVar[dict[str, tuple[type[errors.ProviderError], int, str]]] = {}
+    request_id_header: ClassVar[str] = "x-request-id"
 
     @classmethod
     def groups(cls) -> dict[str, list[Recording]]:
@@ -208,7 +210,9 @@ class RecordedExchanges:
                 if firsts[one.name].finish_reason != "length" and (firsts[one.name].text or firsts[one.name].calls)
             ],
             "offering": [  # not a service's own tools alone
-                one for one in recordings if any(tool["type"] == "function" for tool in one.request.get("tools") or [])
+                one
+                for one in recordings
+                if any(tool.get("type", "function") == "function" for tool in one.request.get("tools") or [])
             ],
         }
 
@@ -293,7 +297,7 @@ class RecordedExchanges:
         assert error.code == code
         assert error.retryable is expected.default_retryable
         assert error.body == refused.body
-        assert error.request_id == refused.headers.get("x-request-id")
+        assert error.request_id == refused.headers.get(self.request_id_header)
         assert error.model == requested_model(refused)
         if way == "complete":
             count("recordings")
@@ -326,7 +330,7 @@ class RecordedExchanges:
         self, offering: Recording, provider: Provider, server: LoopbackServer
     ) -> None:
         """Name, description, parameters and `strict`; a description that is empty is none."""
-        tools = [tool for tool in offering.request["tools"] if tool["type"] == "function"]
+        tools = [tool for tool in offering.request["tools"] if tool.get("type", "function") == "function"]
         body = await sent_body(provider, server, CompletionRequest(model="m", messages=HELLO, tools=tools))
         for sent, given in zip(body["tools"], tools, strict=True):
             assert {"description": "", **given["function"]} == {"description": "", **sent["function"]}
