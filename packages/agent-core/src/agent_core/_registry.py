@@ -41,13 +41,13 @@ def installed_providers() -> dict[str, EntryPoint]:
     return found
 
 
-def load_provider(name: str, **options: Any) -> Provider:
+def load_provider(name: str, /, **options: Any) -> Provider:
     """Build a provider by name, such as `"groq"`.
 
     Args:
         name: name of an installed provider.
         options: the same for every adapter: api_key, base_url, timeout (seconds), retry, max_retries, client,
-            think_tags; an adapter may take more.
+            think_tags, name (what it is called); an adapter may take more.
 
     Raises:
         ConfigError: no such provider, a broken adapter, an option it does not take, or a missing key.
