@@ -28,8 +28,10 @@ from .._messages import Message
 from ..errors import ConfigError
 from ._cassettes import Cassette, Player, loopback_player, vcr_player
 from ._checks import differences
-from ._faults import FaultTests
+from ._faults import ErrorKind, FaultTests, default_error
+from ._loopback import Answer
 from ._scenarios import SCENARIOS, Call, Capability, Said, Scenario, Turn
+from .simulator import Simulator, voice_for
 
 __all__ = ["ProviderContract", "run_scenario"]
 
@@ -54,6 +56,8 @@ class ProviderContract(FaultTests):
         official_url: the vendor's own address, as its SDK takes it.
         sdk: the distribution of the vendor's SDK, for the header of a cassette.
         key_variable: the environment variable with a key for recording live.
+        voice: the simulator's vendor that speaks as this one does, such as `openai`: its errors are played where the
+            adapter gives none, and cassettes are recorded from it where there is no key.
         extras: names that the scenario `vendor-extras` must bring in `completion.extras` or `usage.extras`.
     """
 
@@ -61,6 +65,7 @@ class ProviderContract(FaultTests):
     official_url: ClassVar[str]
     sdk: ClassVar[str]
     key_variable: ClassVar[str] = ""
+    voice: ClassVar[str] = ""
     extras: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -90,10 +95,21 @@ class ProviderContract(FaultTests):
                 raise ConfigError(f"set {self.key_variable} to record live")
             yield self.official_url, "live", {"api_key": key}
             return
-        from .simulator import Simulator
-
-        with Simulator(self.vendor, scenario=scenario) as simulator:
+        if not self.voice:
+            raise ConfigError(f"{type(self).__name__}.voice names no vendor of the simulator to record from")
+        with Simulator(self.voice, scenario=scenario) as simulator:
             yield simulator.base_url, "simulator", {}
+
+    def error_answer(self, kind: ErrorKind) -> Answer:
+        """Give the vendor's answer for a kind of error: its voice's, else one in OpenAI's shape."""
+        if not self.voice:
+            return default_error(kind)
+        status, headers, body = voice_for(self.voice).error(kind)
+        return Answer(status=status, headers=headers, body=body)
+
+    def stream_error(self) -> bytes:
+        """Give the bytes of an error inside a stream: the voice's, else in OpenAI's shape."""
+        return voice_for(self.voice).stream_error() if self.voice else super().stream_error()
 
     def test_cassettes_match_capabilities(self) -> None:
         """Every scenario that the capabilities allow is recorded, and none that they do not."""

@@ -78,11 +78,11 @@ class FaultTests:
         raise NotImplementedError
 
     def error_answer(self, kind: ErrorKind) -> Answer:
-        """Give the vendor's answer for a kind of error. By default in OpenAI's shape."""
-        return default_error(kind)
+        """Give the vendor's answer for a kind of error."""
+        raise NotImplementedError
 
     def stream_error(self) -> bytes:
-        """Give the bytes of an error inside a stream that began well. By default in OpenAI's shape, status 503."""
+        """Give the bytes of an error inside a stream that began well; in OpenAI's shape, status 503."""
         return b'data: {"error": {"message": "engine overloaded", "type": "server_error", "code": 503}}\n\n'
 
     def base_url(self, server: LoopbackServer) -> str:
