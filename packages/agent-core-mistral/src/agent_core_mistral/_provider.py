@@ -11,16 +11,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import ceil
+from typing import Any, ClassVar
 
-from agent_core import AudioPart, FilePart, Message, ReasoningPart, RetryPolicy
-from agent_core.chatwire import Dialect, OpenAICompatibleProvider, find_api_key
-from agent_core.errors import ConfigError
+from agent_core import AudioPart, FilePart, Message, ReasoningPart
+from agent_core.chatwire import Dialect, SdkProvider, find_api_key
 
 from ._transport import MistralTransport
-
-if TYPE_CHECKING:
-    from mistralai.client import Mistral
 
 __all__ = ["MistralDialect", "MistralProvider"]
 
@@ -95,57 +92,36 @@ class MistralDialect(Dialect):
         return ordered
 
 
-class MistralProvider(OpenAICompatibleProvider):
-    """Mistral.
+class MistralProvider(SdkProvider):
+    """Mistral, over `Mistral`.
 
-    Args:
-        client: a `Mistral` client of one's own in place of the options below; it stays open.
-        api_key: the key; by default the environment variable MISTRAL_API_KEY, or a service account's token
-            (MISTRAL_SA_TOKEN_PATH).
-        base_url: the address, without `/v1`, which the SDK adds; by default Mistral's own.
-        timeout: how long to wait for each next piece of an answer (seconds); by default the client's own, else 600.
-        retry, max_retries: when a failed request is sent again; the SDK's own retries are off.
-        think_tags: whether reasoning is taken out of the text between `<think>` tags.
-        headers: sent with every request.
-        name: what the provider is called in completions and errors.
-
-    Raises:
-        ConfigError: no key, both a client and options for one, or a client of another kind.
+    The options are those of `SdkProvider`. The key is MISTRAL_API_KEY, or a service account's token, whose file
+    MISTRAL_SA_TOKEN_PATH names. `base_url` goes without `/v1`, which the SDK adds.
     """
 
-    def __init__(
-        self,
-        client: Mistral | None = None,
-        *,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        timeout: float | None = None,
-        retry: RetryPolicy | None = None,
-        max_retries: int | None = None,
-        think_tags: bool | None = None,
-        headers: Mapping[str, str] | None = None,
-        name: str = "mistral",
-    ) -> None:
-        if client is not None and (api_key or base_url or headers):
-            raise ConfigError("pass either a client or api_key, base_url and headers: a client brings its own")
-        owned = client is None
-        transport = MistralTransport(client or _client(api_key, base_url), provider=name, headers=headers, owned=owned)
-        super().__init__(
-            name=name,
-            dialect=MistralDialect(),
-            transport=transport,
-            think_tags=think_tags,
-            retry=retry,
-            max_retries=max_retries,
-            timeout=timeout,
-        )
+    vendor = "mistral"
+    sdk_client = "mistralai.client:Mistral"
+    key_variable = "MISTRAL_API_KEY"
+    dialect_class = MistralDialect
 
+    def transport_over(self, client: Any, *, name: str, headers: Mapping[str, str]) -> MistralTransport:
+        """Send by Mistral's own SDK, which has no raw-response interface."""
+        return MistralTransport(client, provider=name, headers=headers)
 
-def _client(api_key: str | None, base_url: str | None) -> Mistral:
-    given = (api_key or "").strip()
-    # The SDK itself reads the token, before each request, where it was given no key (_hooks/service_account_auth.py).
-    by_token = not given and os.environ.get("MISTRAL_SA_TOKEN_PATH")
-    key = None if by_token else find_api_key("mistral", "MISTRAL_API_KEY", given)
-    from mistralai.client import Mistral
+    async def aclose(self) -> None:
+        """Close the client that this provider made. One that was passed in stays open."""
+        if self._owned is not None:
+            await self._owned.__aexit__(None, None, None)
+            self._owned.__exit__(None, None, None)
 
-    return Mistral(api_key=key, server_url=(base_url or "").strip() or None)
+    def _client(
+        self, api_key: str | None, base_url: str | None, timeout: float | None, headers: Mapping[str, str] | None
+    ) -> Any:
+        given = (api_key or "").strip()
+        # Without a key the SDK itself reads the token, before each request (_hooks/service_account_auth.py).
+        by_token = not given and os.environ.get("MISTRAL_SA_TOKEN_PATH")
+        key = None if by_token else find_api_key(self.vendor, self.key_variable, given)
+        from mistralai.client import Mistral
+
+        milliseconds = ceil(timeout * 1000) if timeout else None
+        return Mistral(api_key=key, server_url=(base_url or "").strip() or None, timeout_ms=milliseconds)

@@ -17,12 +17,11 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agent_core.chatwire import Reply, error_from_exception, error_from_response
+from agent_core.chatwire import CONNECT_TIMEOUT, READ_TIMEOUT, Reply, error_from_exception, error_from_response
 from agent_core.errors import ConfigError, ProviderError
 
 __all__ = ["MistralTransport"]
 
-_CONNECT, _READ = 5.0, 600.0  # seconds
 _EVENTS = "text/event-stream"
 _REMOVAL = "x-model-deprecation-timestamp"
 _REQUEST: dict[str, Any] = {
@@ -56,7 +55,7 @@ class _Exchange:
         self.body = body
         self.disguised = False
         self._added = {"accept": _EVENTS if body.get("stream") else "application/json", **headers}
-        self._timeout = (min(_CONNECT, wait), wait, wait, wait)  # connect, read, write, pool
+        self._timeout = (min(CONNECT_TIMEOUT, wait), wait, wait, wait)  # connect, read, write, pool
         self._names: dict[str, Any] = {"provider": provider, "model": body["model"]}
 
     # To the SDK
@@ -121,16 +120,14 @@ class MistralTransport:
     Args:
         client: kept, as the SDK closes the connections of a client that nobody holds.
         headers: sent with every request.
-        owned: the client was made for this transport, and is closed with it.
     """
 
-    def __init__(self, client: Any, *, provider: str, headers: Mapping[str, str] | None = None, owned: bool = False):
+    def __init__(self, client: Any, *, provider: str, headers: Mapping[str, str]):
         if not callable(getattr(getattr(client, "chat", None), "stream_async", None)):
             raise ConfigError(f"{type(client).__name__} is no client of the mistralai SDK: pass Mistral(api_key=...)")
         self._client = client
         self._provider = provider
-        self._headers = headers or {}
-        self._owned = owned
+        self._headers = headers
         self._context = _context_class(client)
 
     @asynccontextmanager
@@ -138,7 +135,7 @@ class MistralTransport:
         config = self._client.sdk_configuration
         if config.async_client is None:
             raise ConfigError("the Mistral client is closed")
-        wait = timeout or (config.timeout_ms or _READ * 1000) / 1000
+        wait = timeout or (config.timeout_ms or READ_TIMEOUT * 1000) / 1000
         exchange = _Exchange(self._client, body, self._provider, self._headers, wait)
         failure: ProviderError | None = None
         try:
@@ -170,9 +167,7 @@ class MistralTransport:
         return await exchange.chat.do_request_async(context, request, lambda status: status >= 400, stream=True)
 
     async def aclose(self) -> None:
-        if self._owned:
-            await self._client.__aexit__(None, None, None)
-            self._client.__exit__(None, None, None)
+        """Close nothing: the client belongs to the provider, or to the user."""
 
 
 async def _send_disguised(exchange: _Exchange) -> Any:

@@ -7,10 +7,12 @@ from ._credentials import find_api_key
 from ._dialect import Dialect
 from ._errors import error_from_exception, error_from_object, error_from_response, redact
 from ._provider import ChatStream, OpenAICompatibleProvider
-from ._sdk import SdkProvider
+from ._sdk import CONNECT_TIMEOUT, READ_TIMEOUT, SdkProvider
 from ._transport import ObjectTransport, Reply, SdkTransport, SyncSdkTransport, Transport, transport_for
 
 __all__ = [
+    "CONNECT_TIMEOUT",
+    "READ_TIMEOUT",
     "ChatStream",
     "Dialect",
     "ObjectTransport",

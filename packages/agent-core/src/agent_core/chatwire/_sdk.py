@@ -15,6 +15,7 @@ from ..errors import ConfigError
 from ._credentials import find_api_key
 from ._dialect import Dialect
 from ._provider import OpenAICompatibleProvider
+from ._transport import Transport
 
 __all__ = ["CONNECT_TIMEOUT", "READ_TIMEOUT", "SdkProvider"]
 
@@ -69,10 +70,12 @@ class SdkProvider(OpenAICompatibleProvider):
             timeout = None  # the client has it, with a shorter wait for the connection
         elif api_key or base_url or headers:
             raise ConfigError("pass either a client or api_key, base_url and headers: a client brings its own")
+        name = name or self.vendor
         super().__init__(
             client,
-            name=name or self.vendor,
+            name=name,
             dialect=dialect or self.dialect_for(client),
+            transport=self.transport_over(client, name=name, headers=headers or {}),
             think_tags=think_tags,
             retry=retry,
             max_retries=max_retries,
@@ -82,6 +85,10 @@ class SdkProvider(OpenAICompatibleProvider):
     def dialect_for(self, client: Any) -> Dialect:
         """Choose the dialect for a client: the vendor's own, whatever the address, unless a subclass looks at it."""
         return self.dialect_class()
+
+    def transport_over(self, client: Any, *, name: str, headers: Mapping[str, str]) -> Transport | None:
+        """Choose what sends through a client; None for what the SDKs of the common generator share."""
+        return None
 
     async def aclose(self) -> None:
         """Close the client that this provider made. One that was passed in stays open."""
