@@ -10,8 +10,9 @@ Nothing here is shared with the code that reads these wires: it is a second opin
 
 from __future__ import annotations
 
-from ._brain import Brain, instance_of
+from ._brain import Brain
 from ._failures import ErrorKind, Failure
+from ._instances import instance_of
 from ._rules import refusal_of
 from ._server import Simulator
 from ._voice import HttpAnswer, Voice

@@ -34,8 +34,8 @@ def directions(vendor: str, base_url: str) -> str:
     return "\n".join([*lines, "Ctrl-C ends it."])
 
 
-def main(arguments: Sequence[str] | None = None, *, until: threading.Event | None = None) -> int:
-    """Serve until Ctrl-C, or until the event is set. Gives the exit code."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until Ctrl-C. Gives the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m agent_core.testing.simulator",
         description="A vendor's server without the vendor: it speaks that wire, and refuses what the vendor refuses.",
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None, *, until: threading.Event | Non
         return 1
     try:
         print(directions(chosen.vendor, simulator.base_url), flush=True)  # noqa: T201
-        (until or threading.Event()).wait()
+        threading.Event().wait()
     except KeyboardInterrupt:
         print()  # noqa: T201  after the ^C
     finally:

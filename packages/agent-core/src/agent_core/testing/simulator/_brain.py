@@ -7,15 +7,16 @@ JSON schema with the least that satisfies it, and otherwise repeats the user. Th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from .._scenarios import Call, Said
+from ._instances import instance_of
 from ._reply import text_pieces
 
-__all__ = ["Brain", "instance_of"]
-
-_DEEPEST = 8
+__all__ = ["Brain"]
 
 
 class Brain:
@@ -28,10 +29,9 @@ class Brain:
 
     def say(self, request: Mapping[str, Any]) -> str:
         """Give the words of an answer that calls no tool and follows no schema."""
-        last = _last(request)
-        text = " ".join(_text_of(last).split())
-        if last.get("role") == "tool":
-            return f"The tool says: {text}"
+        if results := _results(request):
+            return f"The tool says: {'; '.join(map(_words_of, results))}"
+        text = _words_of(_last(request))
         return f"You said: {text}" if text else "Hello."
 
     def _said(self, request: Mapping[str, Any]) -> Said:
@@ -66,61 +66,12 @@ class Brain:
         elif choice == "none" or (choice == "auto" and last.get("role") != "user"):
             functions = []
         elif choice == "auto":
-            text = _text_of(last)
-            functions = [function for function in functions if function["name"] in text]
+            words = set(re.findall(r"[\w-]+", _text_of(last)))
+            functions = [function for function in functions if function["name"] in words]
         if not functions:
             return None
         arguments = instance_of(functions[0].get("parameters") or {"type": "object"})
         return Call(functions[0]["name"], json.dumps(arguments, ensure_ascii=False))
-
-
-def instance_of(schema: Mapping[str, Any]) -> Any:
-    """Make the least value that satisfies a JSON schema: what is required and no more."""
-    return _instance(schema, schema, 0)
-
-
-def _instance(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        return None
-    if "$ref" in schema:
-        return _instance(_resolved(str(schema["$ref"]), root), root, depth + 1)
-    for keyword in ("const", "default"):
-        if keyword in schema:
-            return schema[keyword]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    for keyword in ("anyOf", "oneOf"):
-        if schema.get(keyword):
-            return _instance(schema[keyword][0], root, depth + 1)
-    if schema.get("allOf"):
-        merged = {key: value for part in schema["allOf"] for key, value in part.items()}
-        return _instance(merged, root, depth + 1)
-    kind = schema.get("type", "object" if "properties" in schema else "string")
-    return _of_type(kind[0] if isinstance(kind, list) else kind, schema, root, depth)
-
-
-def _of_type(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    match kind:
-        case "object":
-            properties = schema.get("properties") or {}
-            return {name: _instance(properties.get(name), root, depth + 1) for name in schema.get("required") or ()}
-        case "array":
-            return [_instance(schema.get("items"), root, depth + 1)] * int(schema.get("minItems") or 0)
-        case "integer" | "number":
-            return schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
-        case "boolean":
-            return True
-        case "null":
-            return None
-    return "x" * int(schema.get("minLength") or 0) or "example"
-
-
-def _resolved(reference: str, root: Mapping[str, Any]) -> Any:
-    found: Any = root
-    for step in reference.removeprefix("#").split("/"):
-        if step:
-            found = found.get(step) if isinstance(found, Mapping) else None
-    return found
 
 
 def _schema_of(response_format: Any) -> Mapping[str, Any] | None:
@@ -143,6 +94,16 @@ def _before_stop(text: str, stop: str | Sequence[str] | None) -> str:
 def _last(request: Mapping[str, Any]) -> Mapping[str, Any]:
     messages: Sequence[Mapping[str, Any]] = request.get("messages") or ({},)
     return messages[-1]
+
+
+def _results(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tools' messages at the end, in their order; none where somebody else has spoken since."""
+    messages: Sequence[Mapping[str, Any]] = request.get("messages") or ()
+    return list(takewhile(lambda message: message.get("role") == "tool", reversed(messages)))[::-1]
+
+
+def _words_of(message: Mapping[str, Any]) -> str:
+    return " ".join(_text_of(message).split())
 
 
 def _text_of(message: Mapping[str, Any]) -> str:

@@ -16,8 +16,10 @@ __all__ = ["FAILURES", "RETRY_AFTER", "ErrorKind", "Failure"]
 ErrorKind: TypeAlias = Literal[
     "bad_request",
     "unauthorized",
+    "no_key",
     "forbidden",
     "not_found",
+    "no_route",
     "too_large",
     "rate_limit",
     "rate_limit_date",
@@ -28,7 +30,11 @@ ErrorKind: TypeAlias = Literal[
     "context_overflow",
     "tool_use_failed",
 ]
-"""What can be answered instead of a completion. The three limits name the wait in seconds, as a date, in the text."""
+"""What can be answered instead of a completion.
+
+`unauthorized` is for a key that is wrong, `no_key` for none; `not_found` for a model, `no_route` for a path. The three
+limits name the wait in seconds, as a date, in the text.
+"""
 
 RETRY_AFTER = 20
 """Seconds that each limit asks to wait."""
@@ -64,6 +70,13 @@ FAILURES: Mapping[str, Mapping[ErrorKind, Failure]] = {
             _INVALID,
             "invalid_api_key",
         ),
+        "no_key": Failure(
+            401,
+            "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer "
+            "auth (i.e. Authorization: Bearer YOUR_KEY).",
+            _INVALID,
+        ),
+        "no_route": Failure(404, "Invalid URL (POST /v1/nothing)", _INVALID),
         "forbidden": Failure(
             403,
             "Country, region, or territory not supported",
@@ -97,6 +110,10 @@ FAILURES: Mapping[str, Mapping[ErrorKind, Failure]] = {
     "groq": {
         "bad_request": Failure(400, "'temperature' : value must be at most 2", _INVALID),
         "unauthorized": Failure(401, "Invalid API Key", _INVALID, "invalid_api_key"),
+        "no_key": Failure(401, "Invalid API Key", _INVALID, "invalid_api_key"),
+        "no_route": Failure(
+            404, "Unknown request URL: POST /nothing. Please check the URL for typos.", _INVALID, "unknown_url"
+        ),
         "forbidden": Failure(
             403,
             "The model `no-such-model` is blocked at the project level. Please have a project admin enable this "
@@ -141,6 +158,8 @@ FAILURES: Mapping[str, Mapping[ErrorKind, Failure]] = {
     "mistral": {
         "bad_request": Failure(400, "Logprobs are not enabled for this model", "invalid_request_invalid_args", "3051"),
         "unauthorized": Failure(401, "Invalid API Key"),
+        "no_key": Failure(401, "No API key found in request"),
+        "no_route": Failure(404, "no Route matched with those values"),
         "forbidden": Failure(403, "You are not allowed to access this model.", "forbidden"),
         "not_found": Failure(404, "no Route matched with those values"),
         "too_large": Failure(413, "Request size limit exceeded"),
@@ -163,6 +182,8 @@ FAILURES: Mapping[str, Mapping[ErrorKind, Failure]] = {
             _INVALID,
             "invalid_api_key",
         ),
+        "no_key": Failure(401, "Missing API key", _INVALID, "missing_api_key"),
+        "no_route": Failure(404, "Not found", _INVALID, "not_found"),
         "forbidden": Failure(403, "You do not have permission to access this model.", _INVALID, "forbidden"),
         "not_found": Failure(404, _NO_MODEL, _INVALID, "model_not_found"),
         "too_large": Failure(413, "Request entity too large", _INVALID),
@@ -185,6 +206,8 @@ FAILURES: Mapping[str, Mapping[ErrorKind, Failure]] = {
             400, "Field 'temperature': [json.exception.type_error.302] type must be number, but is string", _INVALID
         ),
         "unauthorized": Failure(401, "Invalid API Key", "authentication_error"),
+        "no_key": Failure(401, "Invalid API Key", "authentication_error"),
+        "no_route": Failure(404, "File Not Found", "not_found_error"),
         "forbidden": Failure(403, "Access denied", "permission_error"),
         "not_found": Failure(404, "File Not Found", "not_found_error"),
         "too_large": Failure(413, "Payload Too Large", _INVALID),

@@ -20,6 +20,7 @@ class LocalVoice(Voice):
 
     vendor = "local"
     base = "/v1"
+    needs_key = False  # unless it is started with one
     json_type = "application/json; charset=utf-8"
 
     def read(self, request: dict[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._scenarios import Said
-from ._failures import Failure
+from ._failures import FAILURES, Failure
 from ._reply import ALPHANUMERIC, HEX, LOWER, Reply, alternating, text_pieces
 from ._voice import Voice
 
 __all__ = ["MistralVoice"]
 
 _PADDING = LOWER + "abcdefghij"
+
+
+_BY_GATEWAY = [FAILURES["mistral"][kind] for kind in ("no_key", "not_found", "no_route", "too_large")]
 
 
 class MistralVoice(Voice):
@@ -22,7 +25,7 @@ class MistralVoice(Voice):
     stream_type = "text/event-stream; charset=utf-8"
 
     def _error_body(self, failure: Failure) -> dict[str, Any]:
-        if failure.status in (404, 413):  # the gateway's form
+        if failure in _BY_GATEWAY:
             return {"message": failure.message, "request_id": Reply((), {}, failure.message).token(HEX, 32, "request")}
         if failure.status == 401:
             return {"detail": failure.message}

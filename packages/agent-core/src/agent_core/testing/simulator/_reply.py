@@ -25,6 +25,7 @@ __all__ = [
     "argument_pieces",
     "event",
     "logprobs_of",
+    "seed_of",
     "text_pieces",
 ]
 
@@ -86,6 +87,11 @@ class Reply:
     def output_tokens(self) -> int:
         """The tokens of all choices."""
         return sum(said.output_tokens for said in self.said)
+
+
+def seed_of(request: Mapping[str, Any]) -> str:
+    """Give the seed for a reply that has none of its own: the same for the same conversation, whole or streamed."""
+    return json.dumps([request.get("model"), request.get("messages")], sort_keys=True, default=str)
 
 
 def text_pieces(text: str) -> list[str]:

@@ -13,14 +13,12 @@ from .._scenarios import Said, Scenario
 from .._scenarios import scenario as scenario_by_name
 from ._brain import Brain
 from ._failures import ErrorKind, Failure
-from ._reply import Reply
+from ._reply import seed_of
 from ._rules import refusal_of
 from ._voice import HttpAnswer, Voice
 from ._voices import voice_for
 
 __all__ = ["Simulator"]
-
-_DONE = b"data: [DONE]\n\n"
 
 
 class Simulator:
@@ -73,7 +71,14 @@ class Simulator:
         return self._server.requests
 
     def fail(self, *kinds: ErrorKind | Literal["stream_error"]) -> None:
-        """Answer the next requests with these errors, one each. A stream fails half way with `stream_error`."""
+        """Answer the next requests with these errors, one each. A stream fails half way with `stream_error`.
+
+        Raises:
+            KeyError: the vendor has no such error.
+        """
+        for kind in kinds:
+            if kind != "stream_error":
+                self.voice.error(kind)
         self._failing.extend(kinds)
 
     def start(self) -> None:
@@ -112,15 +117,15 @@ class Simulator:
     def _refused_unread(self, received: ReceivedRequest) -> HttpAnswer | None:
         """What is answered to a request whose body is of no matter."""
         path = received.path.partition("?")[0]
-        if path != self.voice.path:
-            return self.voice.error("not_found")
-        if not received.headers.get("authorization", "").removeprefix("Bearer").strip():
-            return self.voice.error("unauthorized")
+        if path != self.voice.path or received.method != "POST":
+            return self.voice.error("no_route")
+        if self.voice.needs_key and not received.headers.get("authorization", "").removeprefix("Bearer").strip():
+            return self.voice.error("no_key")
         return None
 
     def _told(self, request: dict[str, Any]) -> tuple[Sequence[Said], str] | Failure:
         if self.scenario is None:
-            return self._brain.reply(self.voice.read(request)), ""
+            return self._brain.reply(self.voice.read(request)), seed_of(request)
         turn = sum(message.get("role") == "assistant" for message in request["messages"])
         if turn >= len(self.scenario.turns):
             turns = len(self.scenario.turns)
@@ -131,14 +136,12 @@ class Simulator:
 
     def _spoken(self, said: Sequence[Said], request: dict[str, Any], seed: str, *, broken: bool) -> Answer:
         stream = bool(request.get("stream"))
-        headers = self.voice.headers(stream=stream, seed=seed or Reply(said, request, "").model)
+        headers = self.voice.headers(stream=stream, seed=seed)
         if not stream:
             body = self.voice.body(said, request, seed)
             return Answer(headers=headers, body=json.dumps(body, ensure_ascii=False).encode())
-        events = self.voice.events(said, request, seed)
-        if broken:
-            events = self.voice.broken_events(said, request, seed)
-        return Answer.sse(events, headers=headers, cut=self._cut)
+        events = self.voice.broken_events if broken else self.voice.events
+        return Answer.sse(events(said, request, seed), headers=headers, cut=self._cut)
 
 
 def _as_answer(answer: HttpAnswer) -> Answer:

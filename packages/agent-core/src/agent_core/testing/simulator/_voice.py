@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from .._scenarios import Capability, Said
 from ._failures import FAILURES, RETRY_AFTER, ErrorKind, Failure
-from ._reply import HEX, Reply, event
+from ._reply import HEX, Reply, event, seed_of
 from ._support import supported_by
 
 __all__ = ["HttpAnswer", "Voice"]
@@ -41,12 +41,14 @@ class Voice(ABC):
         vendor: the name that `load_provider` knows it by.
         path: where completions are asked for.
         base: what that vendor's SDK wants after the host in its base address.
+        needs_key: whether it refuses a request without one.
         json_type, stream_type: the content types of its answers.
     """
 
     vendor: ClassVar[str]
     path: ClassVar[str] = "/v1/chat/completions"
     base: ClassVar[str] = ""
+    needs_key: ClassVar[bool] = True
     json_type: ClassVar[str] = "application/json"
     stream_type: ClassVar[str] = "text/event-stream"
 
@@ -57,11 +59,11 @@ class Voice(ABC):
 
     def body(self, said: Sequence[Said], request: Mapping[str, Any], seed: str = "") -> dict[str, Any]:
         """Give the whole answer. There is one `Said` for each choice; the ids follow from the seed."""
-        return self._whole(Reply(said, request, seed or _seed_of(request)))
+        return self._whole(Reply(said, request, seed or seed_of(request)))
 
     def chunks(self, said: Sequence[Said], request: Mapping[str, Any], seed: str = "") -> Iterator[dict[str, Any]]:
         """Give the chunks of the same answer as a stream."""
-        return self._chunks(Reply(said, request, seed or _seed_of(request)))
+        return self._chunks(Reply(said, request, seed or seed_of(request)))
 
     def events(self, said: Sequence[Said], request: Mapping[str, Any], seed: str = "") -> bytes:
         """Give the same answer as an event stream, to its end."""
@@ -128,7 +130,3 @@ class Voice(ABC):
     def _finish(self, reply: Reply, said: Said) -> str:
         """The word on the wire for why a choice ended."""
         return "tool_calls" if said.calls and said.finish_reason == "stop" else said.finish_reason
-
-
-def _seed_of(request: Mapping[str, Any]) -> str:
-    return json.dumps([request.get("model"), request.get("messages")], sort_keys=True, default=str)
