@@ -12,7 +12,9 @@ class TestAcme(ProviderContract):
 
     vendor = "acme"
     cassettes = Path(__file__).parent / "cassettes"
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"system", "tools", "parallel_tools", "json_schema"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {"system", "tools", "tool_choice_auto", "parallel_tools", "json_schema"}
+    )
     official_url = "https://api.acme.example/v1"
     sdk = "openai"
     key_variable = "ACME_API_KEY"

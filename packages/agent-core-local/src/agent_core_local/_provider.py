@@ -46,6 +46,8 @@ class LocalProvider(OpenAICompatibleProvider):
 
     Args:
         model_path: the file for every request, whatever model that names.
+        base_url: a llama.cpp server that runs already, its `/v1` included: nothing is started, and the model is whatever
+            it serves; `api_key` where it wants one.
         port, context, threads, slots, chat_template, verbose, startup_timeout: see `LlamaServer`.
         on_load: told in a line of text when a model begins to load and when it is ready.
         timeout: how long to wait for each next piece of an answer (seconds).
@@ -61,6 +63,8 @@ class LocalProvider(OpenAICompatibleProvider):
         self,
         *,
         model_path: str | Path | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
         port: int | None = None,
         context: int | None = None,
         threads: int | None = None,
@@ -75,7 +79,8 @@ class LocalProvider(OpenAICompatibleProvider):
         think_tags: bool | None = None,
         name: str = "local",
     ) -> None:
-        load_xllamacpp()
+        if base_url is None:
+            load_xllamacpp()
         options = {
             "port": port,
             "context": context,
@@ -86,7 +91,7 @@ class LocalProvider(OpenAICompatibleProvider):
             "startup_timeout": startup_timeout,
         }
         self._model_path = model_path
-        self._local = LocalTransport(options, on_load=on_load, provider=name)
+        self._local = LocalTransport(options, on_load=on_load, provider=name, base_url=base_url, api_key=api_key)
         super().__init__(
             name=name,
             dialect=LocalDialect(),

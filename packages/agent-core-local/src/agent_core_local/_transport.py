@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -38,10 +38,17 @@ class LocalTransport:
         options: those of `LlamaServer`.
         provider: the name that errors give.
         on_load: told in a line of text when a model begins to load and when it is ready.
+        base_url: a llama.cpp server that runs already, in place of one of our own; `api_key` where it wants one.
     """
 
     def __init__(
-        self, options: Mapping[str, Any], *, provider: str = "local", on_load: Callable[[str], object] | None = None
+        self,
+        options: Mapping[str, Any],
+        *,
+        provider: str = "local",
+        on_load: Callable[[str], object] | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
     ) -> None:
         import httpx
 
@@ -51,15 +58,22 @@ class LocalTransport:
             trust_env=False, verify=False, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0)
         )
         self._options = dict(options)
+        self._base_url = base_url.rstrip("/") if base_url else None
+        self._api_key = (api_key or "unused").strip()
         self._provider = provider
         self._on_load = on_load
         self._held: dict[str, LlamaServer] | None = {}
+        self._announced: set[str] = set()
         self._lock = threading.Lock()
 
     @asynccontextmanager
     async def open(self, body: dict[str, Any], *, timeout: float | None) -> AsyncGenerator[Reply]:
         path = body["model"]
-        server = self._running(path) or await self._load(path)
+        server: LlamaServer | _Elsewhere
+        if self._base_url is not None:
+            server = _Elsewhere(self._base_url, path, self._api_key)
+        else:
+            server = self._running(path) or await self._load(path)
         request = self._client.build_request(
             "POST",
             f"{server.base_url}/chat/completions",
@@ -107,21 +121,29 @@ class LocalTransport:
         return self._held.get(path) if self._held else None
 
     async def _load(self, path: str) -> LlamaServer:
+        on_load = self._on_load if path not in self._announced else None  # told once, though many may wait for it
+        self._announced.add(path)
         started = time.monotonic()
-        self._tell(f"loading {_described(path)}")
+        if on_load is not None:
+            on_load(f"loading {_described(path)}")
         server = await anyio.to_thread.run_sync(self.load, path)
-        self._tell(f"{server.model} is ready after {time.monotonic() - started:.1f} s")
+        if on_load is not None:
+            on_load(f"{server.model} is ready after {time.monotonic() - started:.1f} s")
         return server
-
-    def _tell(self, text: str) -> None:
-        if self._on_load is not None:
-            self._on_load(text)
 
     def _release_all(self) -> None:
         with self._lock:
             held, self._held = self._held, None
         for server in (held or {}).values():
             release(server)
+
+
+class _Elsewhere(NamedTuple):
+    """A server that somebody else started."""
+
+    base_url: str
+    model: str
+    api_key: str
 
 
 class _Reply:

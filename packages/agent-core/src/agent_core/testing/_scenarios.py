@@ -19,6 +19,7 @@ Capability: TypeAlias = Literal[
     "stop",
     "tools",
     "parallel_tools",
+    "tool_choice_auto",
     "tool_choice_none",
     "tool_choice_required",
     "tool_choice_named",
@@ -163,7 +164,9 @@ SCENARIOS: tuple[Scenario, ...] = (
         frozenset({"tools", "parallel_tools"}),
         {"tools": [_WEATHER]},
     ),
-    _one("tool-choice-auto", "Hi!", Said("Hi there!"), "tools", tools=[_WEATHER], tool_choice="auto"),
+    _one(
+        "tool-choice-auto", "Hi!", Said("Hi there!"), "tools", "tool_choice_auto", tools=[_WEATHER], tool_choice="auto"
+    ),
     _one(
         "tool-choice-none",
         "Weather in Paris?",

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
-from .._completion import Completion
+from .._completion import Completion, Usage
 from ..errors import AgentCoreError
 from ._cassettes import KEPT_HEADERS, Cassette, Interaction
 from ._contract import ProviderContract, run_scenario
@@ -100,12 +100,8 @@ def _first(values: Any) -> Any:
 
 def _words(completion: Completion) -> list[dict[str, Any]]:
     """Write down what a real model said, in the form of `Said`."""
-    usage = completion.usage
-    counts = {
-        "input_tokens": usage.input_tokens if usage else None,
-        "output_tokens": usage.output_tokens if usage else None,
-    }
-    words = []
+    usage = completion.usage or Usage()
+    words: list[dict[str, Any]] = []
     for choice in completion.choices:
         message = choice.message
         words.append(
@@ -116,7 +112,9 @@ def _words(completion: Completion) -> list[dict[str, Any]]:
                 "refusal": message.refusal,
                 "finish_reason": choice.finish_reason,
                 "logprobs": choice.logprobs is not None,
-                **counts,
+                "input_tokens": usage.input_tokens,
+                # Usage is told once for all choices, and not by every server as their sum: the first one carries it.
+                "output_tokens": 0 if words else usage.output_tokens,
             }
         )
     return words
