@@ -51,7 +51,7 @@ TOOLS = [
 
 async def get_weather(arguments: dict[str, Any]) -> str:
     """The tool: any function, sync or async, that takes the parsed arguments."""
-    return f"18 degrees and sunny in {arguments['city']}"
+    return f"It is 18 degrees and sunny in {arguments['city']}."
 
 
 def choose_model() -> Model:

@@ -96,7 +96,8 @@ class MistralProvider(SdkProvider):
     """Mistral, over `Mistral`.
 
     The options are those of `SdkProvider`. The key is MISTRAL_API_KEY, or a service account's token, whose file
-    MISTRAL_SA_TOKEN_PATH names. `base_url` goes without `/v1`, which the SDK adds.
+    MISTRAL_SA_TOKEN_PATH names. `base_url` goes without `/v1`, which the SDK adds; by default it is
+    MISTRAL_BASE_URL (read here, as the SDK has no such variable), else Mistral's own.
     """
 
     vendor = "mistral"
@@ -124,4 +125,5 @@ class MistralProvider(SdkProvider):
         from mistralai.client import Mistral
 
         milliseconds = ceil(timeout * 1000) if timeout else None
-        return Mistral(api_key=key, server_url=(base_url or "").strip() or None, timeout_ms=milliseconds)
+        address = (base_url or "").strip() or os.environ.get("MISTRAL_BASE_URL", "").strip()
+        return Mistral(api_key=key, server_url=address or None, timeout_ms=milliseconds)
