@@ -137,7 +137,7 @@ async def test_a_file_is_named_in_three_ways(
     """By `model_path`, which serves every request; by the request; else by the environment."""
     monkeypatch.setenv("AGENT_CORE_LOCAL_MODEL", variable)
     scripted.loopback.add(Answer.events(HELLO))
-    async with load_provider("local", model_path=option) as provider:  # type: ignore[attr-defined]
+    async with load_provider("local", model_path=option) as provider:
         await provider.complete(request(model=named))
     assert [path for path, _ in scripted.acquired] == [meant]
 
@@ -168,6 +168,23 @@ async def test_a_wrong_file_is_told(tmp_path: Path, content: bytes | None) -> No
             model.provider.preload(str(path))
 
 
+async def test_a_server_that_runs_already_is_used(scripted: Scripted) -> None:
+    """By its `base_url`: nothing is started, the model's name is passed on, and the key is in no error."""
+    scripted.loopback.add(Answer.events(HELLO))
+    async with LocalProvider(base_url=f"{scripted.loopback.url}/v1/", api_key=KEY) as provider:
+        assert (await provider.complete(request(model="theirs"))).text == "Hello"
+        with pytest.raises(ConfigError, match="nothing to load: the server at"):
+            provider.preload("theirs")
+    assert scripted.loopback.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert scripted.sent()["model"] == "theirs" and not scripted.acquired
+    for wrong in ({"api_key": "the-kéy"}, {"base_url": "http://[half"}):
+        given: dict[str, Any] = {"base_url": scripted.loopback.url, "api_key": KEY, **wrong}
+        async with LocalProvider(max_retries=0, **given) as provider:
+            with pytest.raises(ProviderError) as caught:
+                await provider.complete(request())
+        assert not {"the-kéy", KEY} & set(str(caught.value).split()) and caught.value.__context__ is None
+
+
 async def test_a_closed_provider_starts_nothing(scripted: Scripted) -> None:
     """It would never be stopped."""
     provider = LocalProvider()
@@ -179,12 +196,14 @@ async def test_a_closed_provider_starts_nothing(scripted: Scripted) -> None:
 
 
 async def test_requests_at_once_start_one_server(scripted: Scripted) -> None:
-    """The second one waits for the first one's server."""
+    """The others wait for the first one's server, and it is told of once."""
+    told: list[str] = []
     scripted.loopback.add(*[Answer.events(HELLO)] * 4)
-    async with LocalProvider() as provider, anyio.create_task_group() as tasks:
+    async with LocalProvider(on_load=told.append) as provider, anyio.create_task_group() as tasks:
         for _ in range(4):
             tasks.start_soon(provider.complete, request())
     assert len(scripted.acquired) == scripted.released == 1
+    assert len(told) == 2
 
 
 def test_one_provider_serves_one_event_loop_after_another(scripted: Scripted) -> None:

@@ -46,8 +46,8 @@ class LocalProvider(OpenAICompatibleProvider):
 
     Args:
         model_path: the file for every request, whatever model that names.
-        base_url: a llama.cpp server that runs already, its `/v1` included: nothing is started, and the model is whatever
-            it serves; `api_key` where it wants one.
+        base_url: a llama.cpp server that runs already, its `/v1` included: nothing is started, and the model is
+            whatever it serves; `api_key` where it wants one.
         port, context, threads, slots, chat_template, verbose, startup_timeout: see `LlamaServer`.
         on_load: told in a line of text when a model begins to load and when it is ready.
         timeout: how long to wait for each next piece of an answer (seconds).

@@ -9,8 +9,9 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
@@ -74,24 +75,24 @@ class LocalTransport:
             server = _Elsewhere(self._base_url, path, self._api_key)
         else:
             server = self._running(path) or await self._load(path)
-        request = self._client.build_request(
-            "POST",
-            f"{server.base_url}/chat/completions",
-            content=to_json({**body, "model": server.model}, fallback=str),
-            headers={
-                "content-type": "application/json",
-                "accept-encoding": "identity",  # nothing is gained by packing what never leaves the machine
-                "authorization": f"Bearer {server.api_key}",
-            },
-            timeout=_timeouts(timeout or _TIMEOUT),
-        )
         told = {"provider": self._provider, "model": path, "secret": server.api_key}
         failure: ProviderError | None = None
         try:
+            request = self._client.build_request(
+                "POST",
+                f"{server.base_url}/chat/completions",
+                content=to_json({**body, "model": server.model}, fallback=str),
+                headers={
+                    "content-type": "application/json",
+                    "accept-encoding": "identity",  # nothing is gained by packing what never leaves the machine
+                    "authorization": f"Bearer {server.api_key}",
+                },
+                timeout=_timeouts(timeout or _TIMEOUT),
+            )
             response = await self._client.send(request, stream=True)
             if response.status_code >= 400:
                 failure = await _error(response, told)
-        except Exception as exception:  # every class httpx raises
+        except Exception as exception:  # every class httpx raises, also for an address or a key that it cannot send
             failure = error_from_exception(exception, **told)
         if failure is not None:
             raise failure  # outside the block above, so that a request with the server's key is not chained
@@ -104,6 +105,8 @@ class LocalTransport:
         Raises:
             ConfigError, ProviderConnectionError: as `LlamaServer` does.
         """
+        if self._base_url is not None:
+            raise ConfigError(f"nothing to load: the server at {self._base_url} was started by somebody else")
         with self._lock:
             if self._held is None:
                 raise ConfigError("this local provider was closed: build a new one")
@@ -138,12 +141,13 @@ class LocalTransport:
             release(server)
 
 
-class _Elsewhere(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Elsewhere:
     """A server that somebody else started."""
 
     base_url: str
     model: str
-    api_key: str
+    api_key: str = field(repr=False)
 
 
 class _Reply:
@@ -153,6 +157,10 @@ class _Reply:
         self._response = response
         self._told = told
         self.content_type: str = response.headers.get("content-type", "")
+
+    @property
+    def secret(self) -> str | None:
+        return self._told.get("secret")
 
     async def read(self) -> bytes:
         try:
