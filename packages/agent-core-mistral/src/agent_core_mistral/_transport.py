@@ -58,6 +58,12 @@ class _Exchange:
         self._timeout = (min(CONNECT_TIMEOUT, wait), wait, wait, wait)  # connect, read, write, pool
         self._names: dict[str, Any] = {"provider": provider, "model": body["model"]}
 
+    @property
+    def secret(self) -> str | None:
+        """The key that was sent."""
+        secret: str | None = self._names.get("secret")
+        return secret
+
     # To the SDK
 
     def build_request(self, method: str, url: Any, **options: Any) -> Any:

@@ -78,6 +78,7 @@ _WAIT_PIECE = re.compile(r"([\d.]+)\s*(ms|h|m|s)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CREDENTIAL = re.compile(r"(?i)(bearer\s+)[^\s'\",)]+|\b(?:sk|gsk|tgp)[-_][A-Za-z0-9_*.-]{6,}")
 _REQUEST_IDS = ("x-request-id", "mistral-correlation-id", "request-id", "apim-request-id", "cf-ray")
+_STATUS = re.compile("[45][0-9][0-9]")
 _TEXT_LIMIT = 300
 
 # Exceptions of SDKs and HTTP libraries by class name, so that none has to be imported. The first name found on the
@@ -152,16 +153,17 @@ def error_from_object(
 
     Without a status from HTTP the object's own counts, then its code and type; else it is a `ProtocolError`.
     """
+    body = _redacted(body, secret)  # before anything is cut out of it, so that no half of a key is left
     told = _Told(body)
     status = status if status is not None and status >= 400 else told.status
     kind = _class_for(status, told)
-    message = redact(told.message or _page_title(body) or (f"HTTP {status}" if status else "an error"), secret)
+    message = told.message or _page_title(body) or (f"HTTP {status}" if status else "an error")
     details: dict[str, Any] = {
         "provider": provider,
         "model": model,
         "status": status,
         "code": told.code,
-        "body": _redacted(body, secret),
+        "body": body,
     }
     if told.code in _FINAL_CODES:
         details["retryable"] = False
@@ -204,7 +206,7 @@ def error_from_exception(
     else:
         if isinstance(body := getattr(exception, "body", None), dict | str) and body:
             return error_from_object(body, provider=provider, model=model, secret=secret)
-        kind, words = errors.ProviderError, redact(_shortened(str(exception)), secret)
+        kind, words = errors.ProviderError, _shortened(redact(str(exception), secret))
     if begun and kind is errors.ProviderConnectionError:
         kind, words = errors.StreamInterruptedError, "the connection broke in mid-answer"
     return kind(f"{words} ({_name_of(exception)})", provider=provider, model=model)
@@ -212,13 +214,15 @@ def error_from_exception(
 
 def _name_of(exception: BaseException) -> str:
     """Name the exception and what caused it, without their texts: those may hold a header's value."""
-    names = [type(exception).__name__]
-    cause = exception.__cause__ or exception.__context__
-    while cause is not None and len(names) < 4:
-        if type(cause).__name__ != names[-1]:
+    names: list[str] = []
+    cause: BaseException | None = exception
+    for _ in range(10):  # a chain may lead back to itself
+        if cause is None:
+            break
+        if type(cause).__name__ not in names[-1:]:
             names.append(type(cause).__name__)
         cause = cause.__cause__ or cause.__context__
-    return ", from ".join(names)
+    return ", from ".join(names[:4])
 
 
 class _Told:
@@ -234,12 +238,12 @@ class _Told:
         metadata = facts.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):
             self.message = f"{self.message}: {_shortened(metadata['raw'])}"  # OpenRouter: what its upstream said
-        codes = [facts.get(key) for key in ("code", "type")] + [outer.get(key) for key in ("code", "type")]
-        self.words = [str(code).lower() for code in codes if code not in (None, "")]
-        self.code = next((str(code) for code in codes if code not in (None, "", "error")), None)
+        said = [facts.get(key) for key in ("code", "type")] + [outer.get(key) for key in ("code", "type")]
+        codes = [str(code) for code in said if type(code) in (str, int) and code != ""]
+        self.words = [code.lower() for code in codes]
+        self.code = next((code for code in codes if code != "error"), None)
         numbers = [facts.get("status_code"), facts.get("status"), outer.get("raw_status_code"), *codes]
-        told = [int(str(number)) for number in numbers if str(number).isdigit()]
-        self.status = next((number for number in told if 400 <= number < 600), None)
+        self.status = next((int(str(number)) for number in numbers if _STATUS.fullmatch(str(number))), None)
         failed = facts.get("failed_generation", outer.get("failed_generation"))
         self.failed_generation = failed if failed is None or isinstance(failed, str) else compact_json(failed)
 
@@ -249,7 +253,8 @@ def _class_for(status: int | None, told: _Told) -> type[ProviderError]:
     specific = next((_BY_CODE[word] for word in told.words if _BY_CODE.get(word) in _MORE_THAN_STATUS), None)
     if status in (400, 422, None) and specific is not None:
         return specific
-    if status in (400, 403, 413, 422) and _CONTEXT_TOLD.search(told.message):
+    refused = status in (400, 403, 413, 422) or (status is None and by_code in (None, errors.BadRequestError))
+    if refused and _CONTEXT_TOLD.search(told.message):
         return errors.ContextLengthError
     if status is None:
         return by_code or errors.ProtocolError
@@ -262,11 +267,18 @@ def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return "" if _is_page(value) else _shortened(value)
     if isinstance(value, list):  # FastAPI's 422: [{"loc": [...], "msg": "..."}]
-        items = [item for item in value if isinstance(item, Mapping)]
-        return "; ".join(f"{'.'.join(map(str, item.get('loc', ())))}: {item.get('msg', '')}" for item in items)
+        return _shortened("; ".join(filter(None, map(_complaint, value))))
     if isinstance(value, Mapping):
         return _text_of(value.get("message") or value.get("detail") or "")
     return ""
+
+
+def _complaint(item: Any) -> str:
+    if not isinstance(item, Mapping):
+        return _text_of(item)
+    place = item.get("loc")
+    where = ".".join(map(str, place)) if isinstance(place, list) else ""
+    return ": ".join(filter(None, (where, _text_of(item.get("msg")) or _text_of(item))))
 
 
 def _is_page(text: str) -> bool:
@@ -317,7 +329,7 @@ def _wait_from_headers(headers: Mapping[str, str]) -> float | None:
 
     try:
         date = parsedate_to_datetime(told)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     date = date if date.tzinfo else date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())

@@ -21,7 +21,7 @@ from ..errors import ConfigError, ProviderError
 from ._decode import Decoder
 from ._dialect import Dialect
 from ._encode import encode_request
-from ._errors import error_from_object
+from ._errors import error_from_object, redact
 from ._sse import DONE, EventParser
 from ._transport import Reply, Transport, transport_for
 
@@ -152,7 +152,8 @@ class OpenAICompatibleProvider:
         return deltas
 
     def _no_answer(self, request: CompletionRequest, reply: Reply, data: bytes) -> ProviderError:
-        start = data[:_SHOWN].decode("utf-8", "replace").strip()
+        # The key is taken out first, so that no half of it is left where the text is cut.
+        start = redact(data[: 10 * _SHOWN].decode("utf-8", "replace"), reply.secret)[:_SHOWN].strip()
         kind = reply.content_type.partition(";")[0] or "no content type"
         return self._protocol_error(request, reply, f"expected JSON, got {kind} that begins with {start!r}")
 
@@ -162,7 +163,7 @@ class OpenAICompatibleProvider:
     def _told_error(
         self, request: CompletionRequest, reply: Reply, told: Any, accumulator: Accumulator
     ) -> ProviderError:
-        error = error_from_object(told, provider=self.name, model=request.model)
+        error = error_from_object(told, provider=self.name, model=request.model, secret=reply.secret)
         error.request_id = reply.request_id
         error.partial = accumulator.completion() if accumulator.started else None
         return error

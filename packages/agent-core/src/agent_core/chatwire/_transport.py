@@ -25,10 +25,17 @@ _T = TypeVar("_T")
 
 
 class Reply(Protocol):
-    """A successful answer: its headers have arrived, its body is still to be read, once, by one of the two methods."""
+    """A successful answer: its headers have arrived, its body is still to be read, once, by one of the two methods.
+
+    Attributes:
+        secret: the key that was sent, so that it can be taken out of what the answer says in an error.
+    """
 
     content_type: str
     request_id: str | None
+
+    @property
+    def secret(self) -> str | None: ...
 
     async def read(self) -> bytes:
         """Read the whole body. Raises errors of `agent_core.errors` only."""
@@ -56,12 +63,17 @@ class _Failures:
 
     def __init__(self, client: Any, provider: str) -> None:
         self.provider = provider
-        key = getattr(client, "api_key", None)
-        self._secret = key if isinstance(key, str) else None
+        self._client = client
+
+    @property
+    def secret(self) -> str | None:
+        """The key, read when it is needed: a client may renew it."""
+        keys = (getattr(self._client, name, None) for name in ("api_key", "token"))  # the second is huggingface_hub's
+        return next((key for key in keys if isinstance(key, str) and key), None)
 
     def error(self, exception: Exception, body: Mapping[str, Any], *, begun: bool = False) -> ProviderError:
         return error_from_exception(
-            exception, provider=self.provider, model=body.get("model"), secret=self._secret, begun=begun
+            exception, provider=self.provider, model=body.get("model"), secret=self.secret, begun=begun
         )
 
 
@@ -74,7 +86,7 @@ class SdkTransport:
 
     def __init__(self, client: Any, *, provider: str) -> None:
         self._client = _without_retries(client)
-        self._failures = _Failures(client, provider)
+        self._failures = _Failures(self._client, provider)
 
     @asynccontextmanager
     async def open(self, body: dict[str, Any], *, timeout: float | None) -> AsyncGenerator[Reply]:
@@ -102,6 +114,10 @@ class _SdkReply:
         self._body = body
         self.content_type = response.headers.get("content-type", "")
         self.request_id: str | None = response.headers.get("x-request-id")
+
+    @property
+    def secret(self) -> str | None:
+        return self._failures.secret
 
     async def read(self) -> bytes:
         failure: ProviderError
@@ -158,6 +174,10 @@ class _SyncSdkReply:
         self._body = body
         self.content_type = response.headers.get("content-type", "")
         self.request_id: str | None = response.headers.get("x-request-id")
+
+    @property
+    def secret(self) -> str | None:
+        return self._failures.secret
 
     async def read(self) -> bytes:
         failure: ProviderError
@@ -224,6 +244,10 @@ class _ObjectReply:
         self._body = body
         streamed = hasattr(answer, "__anext__") or hasattr(answer, "__next__") or _is_lazy(answer)
         self.content_type = _EVENTS if streamed else "application/json"
+
+    @property
+    def secret(self) -> str | None:
+        return self._failures.secret
 
     async def read(self) -> bytes:
         return to_json(_mapping(self._answer), fallback=str)
