@@ -164,16 +164,24 @@ def build(session: nox.Session) -> None:
 
 @nox.session
 def smoke(session: nox.Session) -> None:
-    """Build, install the result with plain pip in an environment of its own, and make a real call on loopback."""
+    """Build, install the result with plain pip elsewhere; make a real call, and hold a stranger's adapter to it."""
     build_packages(session)
     session.install(*CONSTRAINTS, "virtualenv")
-    clean = Path(session.create_tmp()) / "clean"
+    clean = Path(session.create_tmp()).resolve() / "clean"
     session.run("python", "-m", "virtualenv", "--clear", "--no-periodic-update", str(clean), silent=True)
     python = str(clean / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     version = project(ROOT / "packages/agent-core")["version"]
     wanted = f"agent-core[openai]=={version}"
     session.run(python, "-m", "pip", "install", "-q", "--find-links", str(DIST), wanted, external=True)
     session.run(python, "-I", "tests/smoke/call_loopback.py", version, external=True)
+    # A project outside the workspace, with the wheels alone: its adapter passes the contract.
+    acme = Path(session.create_tmp()) / "acme"
+    shutil.rmtree(acme, ignore_errors=True)
+    shutil.copytree(ROOT / "tests/thirdparty/acme", acme)
+    wanted = f"agent-core[testing]=={version}"
+    session.run(python, "-m", "pip", "install", "-q", "--find-links", str(DIST), wanted, str(acme), external=True)
+    with session.chdir(acme):
+        session.run(python, "-m", "pytest", "-q", "-W", "error", external=True)
 
 
 @nox.session
