@@ -32,6 +32,8 @@ def _read(path: Path) -> dict[str, Any]:
 ALL_CASES = [_read(path) for path in sorted(CASES.glob("c*.json"))]
 WIRE_CASES = [case for case in ALL_CASES if "http" in case["input"]]
 REPLAYED = [case for case in WIRE_CASES if "replay" in case["expected"]]
+# A vendor is not named for a case where its SDK raises or drops something. The library reads the bytes past it.
+ALSO_RIGHT = {"mistral": ("c03", "c09", "c19")}
 SECRET_CASE = next(case for case in ALL_CASES if case["id"] == "c40")
 
 # The words of the cases for the classes of this library.
@@ -51,9 +53,14 @@ HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 FINE = Answer.json({"choices": [{"index": 0, "message": {"role": "assistant", "content": "fine"}}]})
 
 
+def is_right_for(vendor: str, case: Mapping[str, Any]) -> bool:
+    """Whether what a case expects is right for a vendor."""
+    return vendor in case["vendors"] or case["id"] in ALSO_RIGHT.get(vendor, ())
+
+
 def each(cases: list[dict[str, Any]]) -> pytest.MarkDecorator:
     """Parametrise a test over cases and the vendors that each names, as far as their adapters are installed."""
-    pairs = [(case, vendor) for case in cases for vendor in case["vendors"] if vendor in VENDORS]
+    pairs = [(case, vendor) for case in cases for vendor in VENDORS if is_right_for(vendor, case)]
     names = [f"{case['id']} {case['title']}-{vendor}" for case, vendor in pairs]
     return pytest.mark.parametrize(("case", "vendor"), pairs, ids=names)
 
