@@ -50,7 +50,8 @@ class LocalProvider(OpenAICompatibleProvider):
             whatever it serves; `api_key` where it wants one.
         port, context, threads, slots, chat_template, verbose, startup_timeout: see `LlamaServer`.
         on_load: told in a line of text when a model begins to load and when it is ready.
-        timeout: how long to wait for each next piece of an answer (seconds).
+        timeout: how long to wait for any bytes of an answer (seconds).
+        first_chunk_timeout, idle_timeout: how long a stream may take to begin, and to stay silent then (seconds).
         retry, max_retries: when a failed request is sent again.
         think_tags: whether reasoning is taken out of the text between `<think>` tags.
         name: what the provider is called in completions and errors.
@@ -74,6 +75,8 @@ class LocalProvider(OpenAICompatibleProvider):
         startup_timeout: float = 60.0,
         on_load: Callable[[str], object] | None = None,
         timeout: float | None = None,
+        first_chunk_timeout: float | None = None,
+        idle_timeout: float | None = None,
         retry: RetryPolicy | None = None,
         max_retries: int | None = None,
         think_tags: bool | None = None,
@@ -100,6 +103,8 @@ class LocalProvider(OpenAICompatibleProvider):
             retry=retry,
             max_retries=max_retries,
             timeout=timeout,
+            first_chunk_timeout=first_chunk_timeout,
+            idle_timeout=idle_timeout,
         )
 
     async def complete(self, request: CompletionRequest) -> Completion:

@@ -6,8 +6,9 @@ request --encode(dialect)--> body --Transport--> bytes --sse--> mapping --decode
 from ._credentials import find_api_key
 from ._dialect import Dialect
 from ._errors import error_from_exception, error_from_object, error_from_response, redact
-from ._provider import ChatStream, OpenAICompatibleProvider
+from ._provider import OpenAICompatibleProvider
 from ._sdk import CONNECT_TIMEOUT, READ_TIMEOUT, SdkProvider
+from ._stream import ChatStream
 from ._transport import ObjectTransport, Reply, SdkTransport, SyncSdkTransport, Transport, transport_for
 
 __all__ = [

@@ -6,15 +6,15 @@ puts what where is the dialect's; putting pieces together is `Accumulator`'s.
 
 from __future__ import annotations
 
-import json
+import math
 from typing import Any
 
 from pydantic_core import from_json
 
 from .._completion import Usage
 from .._deltas import CallDelta, CompletionDelta
-from .._json import compact_json, mend_text
-from .._messages import Part, ReasoningPart, RefusalPart, TextPart
+from .._json import compact_json, mend_text, plain_value, read_json
+from .._messages import OtherPart, Part, ReasoningPart, RefusalPart, TextPart
 from ._dialect import Dialect
 from ._sse import NamedPayload
 from ._think import ThinkSplitter
@@ -51,12 +51,21 @@ class Decoder:
         choices = wire.pop("choices", None)
         dialect = self._dialect
         counts = dialect.pop_usage(wire)
-        usage = dialect.usage(counts) if counts else None
+        usage = None
+        if counts:
+            if type(counts) is dict:
+                usage = dialect.usage(counts)
+            else:
+                wire["usage"] = counts
         if "error" in wire or choices is None or dialect.error_block in wire:
             self.error = dialect.pop_error(wire)
             if self.error is None and isinstance(data, NamedPayload) and data.event == "error":
                 self.error = dict(wire)
         id, model = wire.pop("id", None), wire.pop("model", None)
+        if type(id) is not str or type(model) is not str:
+            id, model = _text(id), _text(model)
+        if self._halves is not None:
+            wire = plain_value(wire)
         if not choices or type(choices) is not list:
             return [CompletionDelta(choice=None, usage=usage, id=id, model=model, extras=wire or None, data=data)]
         # What belongs to the whole chunk goes with its first piece.
@@ -79,7 +88,7 @@ class Decoder:
             wire = from_json(data)
         except ValueError:
             # pydantic-core refuses half an emoji, which a server may send when it cuts one over two chunks.
-            wire = json.loads(data)
+            wire = read_json(data)
             self._halves = self._halves or {}
         if type(wire) is not dict:
             raise ValueError(f"expected a JSON object, got {type(wire).__name__}")
@@ -105,7 +114,8 @@ class Decoder:
         if type(said) is not dict:
             said = {}
         index = choice.pop("index", 0)
-        index = int(index) if type(index) in (int, float) else 0
+        if type(index) is not int:
+            index = _whole_number(index) or 0
         word = choice.pop("finish_reason", None)
         finish = None if word is None else self._dialect.finish_reason(word := str(word))
         logprobs = choice.pop("logprobs", None)
@@ -130,8 +140,12 @@ class Decoder:
             said.pop("role", None)
             reasoning, field, details = self._reasoning(index, said)
             pieces = self._calls(said, whole)
-            refusal = said.pop("refusal", None) or ""
+            refusal = said.pop("refusal", None)
+            if type(refusal) is not str:
+                refusal = compact_json(refusal) if refusal else ""
             choice.update(said)
+        if self._halves is not None:
+            choice, refusal = plain_value(choice), mend_text(refusal)
         if after and (not reasoning or not after[0].reasoning):
             # The first piece of content joins the head: reasoning comes before text there too.
             lead = after.pop(0)
@@ -153,6 +167,9 @@ class Decoder:
 
     def _calls(self, said: dict[str, Any], whole: bool) -> tuple[CallDelta, ...]:
         calls = said.pop("tool_calls", None)
+        if calls and type(calls) is not list:
+            said["tool_calls"] = calls
+            calls = None
         pieces = tuple([_call(entry, whole) for entry in calls if type(entry) is dict]) if calls else ()
         if type(legacy := said.pop("function_call", None)) is dict:
             # The old form has one call at most; its pieces carry neither id nor index.
@@ -172,6 +189,10 @@ class Decoder:
         if type(details) is not list or not details:
             return text, field, ()
         entries = tuple(entry for entry in details if type(entry) is dict)
+        if not entries:
+            return text, field, ()
+        if self._halves is not None:
+            entries = tuple(plain_value(entries))
         if not text:
             text = "".join([str(entry.get("text") or entry.get("summary") or "") for entry in entries])
         return text, "reasoning_details", entries
@@ -194,12 +215,14 @@ class Decoder:
                         choice=index,
                         reasoning_field=part.field,
                         signature=part.signature,
-                        details=part.details,
+                        details=part.details if self._halves is None else tuple(plain_value(part.details)),
                     )
                 )
             elif isinstance(part, RefusalPart):
                 deltas.append(CompletionDelta(choice=index, refusal=part.text))
             else:
+                if self._halves is not None and isinstance(part, OtherPart):
+                    part = OtherPart(plain_value(part.data))
                 deltas.append(CompletionDelta(choice=index, parts=(part,)))
         return deltas
 
@@ -227,6 +250,14 @@ def _piece(index: int, thinking: bool, text: str) -> CompletionDelta:
     return CompletionDelta(text, choice=index)
 
 
+def _text(value: Any) -> str | None:
+    return value if value is None or type(value) is str else str(value)
+
+
+def _whole_number(value: Any) -> int | None:
+    return int(value) if type(value) in (int, float) and math.isfinite(value) else None
+
+
 def _call(entry: dict[str, Any], whole: bool) -> CallDelta:
     function = entry.pop("function", None)
     if type(function) is not dict:
@@ -238,7 +269,7 @@ def _call(entry: dict[str, Any], whole: bool) -> CallDelta:
     if entry.get("type") == "function":
         del entry["type"]
     return CallDelta(
-        int(index) if type(index) in (int, float) else None,  # the together SDK makes it a float
+        index if type(index) is int else _whole_number(index),  # the together SDK makes it a float
         entry.pop("id", None),
         name if type(name) is str else None,
         arguments,

@@ -6,6 +6,7 @@ are those of compatible servers at large (vLLM, Ollama, llama.cpp, DeepSeek, Ope
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -78,7 +79,7 @@ class Dialect:
 
     def pop_error(self, wire: dict[str, Any]) -> Any:
         """Take the error out of a body or chunk; None where it holds none."""
-        if (error := wire.get("error")) is not None:
+        if error := wire.get("error"):  # an empty one beside an answer is none
             # Beside a plain text stand the code and type that an error object has inside.
             return {**wire, "error": wire.pop("error")} if isinstance(error, str) else wire.pop("error")
         return dict(wire) if wire.get("object") == "error" else None
@@ -186,7 +187,7 @@ class Dialect:
 
 
 def _count(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return int(value) if type(value) in (int, float) and math.isfinite(value) else None
 
 
 def _pop_detail(rest: dict[str, Any], block: str, key: str) -> int | None:

@@ -1,13 +1,12 @@
 """A provider made of a transport and a dialect: everything that speaks chat completions.
 
-Decides when an answer is whole, when a request is sent again, and that every failure leaves with what had arrived.
+Decides how a whole answer is read, when a request for one is sent again, and that every failure leaves with what had
+arrived. An answer that comes piece by piece is `_stream`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing, suppress
-from types import TracebackType
+from contextlib import suppress
 from typing import Any, Self
 
 import anyio
@@ -22,12 +21,11 @@ from ._decode import Decoder
 from ._dialect import Dialect
 from ._encode import encode_request
 from ._errors import error_from_object, redact
-from ._sse import DONE, EventParser
+from ._stream import ChatStream, Limits
 from ._transport import Reply, Transport, transport_for
 
 __all__ = ["OpenAICompatibleProvider"]
 
-_DRAIN = 0.1  # seconds to wait for the end of a body after [DONE], so that the connection can be used again
 _SHOWN = 120  # characters of a body that is no answer, in a message
 
 
@@ -42,10 +40,13 @@ class OpenAICompatibleProvider:
         transport: what sends a body, in place of a client.
         think_tags: whether reasoning is taken out of the text between `<think>` tags; None: for models known to.
         retry: when a failed request is sent again; `max_retries` is short for a policy with so many.
-        timeout: how long to wait for the connection and each next piece of an answer (seconds); None: the client's own.
+        timeout: how long the HTTP library waits for a connection, and for any bytes (seconds); None: the client's own.
+        first_chunk_timeout: how long a stream may take to bring its first bytes, from sending the request (seconds).
+        idle_timeout: how long a stream may stay silent after them (seconds).
 
     Raises:
-        ConfigError: the client has no `chat.completions.create`, or neither client nor transport is given.
+        ConfigError: the client has no `chat.completions.create`, neither client nor transport is given, or a time is
+            not positive.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class OpenAICompatibleProvider:
         retry: RetryPolicy | None = None,
         max_retries: int | None = None,
         timeout: float | None = None,
+        first_chunk_timeout: float | None = None,
+        idle_timeout: float | None = None,
     ) -> None:
         if client is None and transport is None:
             raise ConfigError("pass a client, such as OpenAICompatibleProvider(AsyncOpenAI())")
@@ -69,7 +72,7 @@ class OpenAICompatibleProvider:
         self._transport = transport or transport_for(client, provider=self.name)
         self._think_tags = think_tags
         self._retry = retry or (RetryPolicy() if max_retries is None else RetryPolicy(max_retries=max_retries))
-        self._timeout = timeout
+        self._limits = Limits.checked(timeout, first_chunk_timeout, idle_timeout)
         self._owns_transport = transport is not None
 
     def __repr__(self) -> str:
@@ -87,7 +90,7 @@ class OpenAICompatibleProvider:
         while True:
             failure: ProviderError
             try:
-                async with self._transport.open(body, timeout=request.timeout or self._timeout) as reply:
+                async with self._transport.open(body, timeout=request.timeout or self._limits.wait) as reply:
                     return await self._whole(request, reply, attempts)
             except ProviderError as error:
                 failure = error
@@ -167,141 +170,3 @@ class OpenAICompatibleProvider:
         error.request_id = reply.request_id
         error.partial = accumulator.completion() if accumulator.started else None
         return error
-
-
-class ChatStream:
-    """An answer on its way. Use it in `async with`; iterate over it once."""
-
-    def __init__(self, provider: OpenAICompatibleProvider, request: CompletionRequest, body: dict[str, Any]) -> None:
-        self._provider = provider
-        self._request = request
-        self._body = body
-        self._attempts = provider._retry.start()
-        self._accumulator = Accumulator(provider=provider.name, model=request.model)
-        self._connection = AsyncExitStack()
-        self._reply: Reply | None = None
-        self._deltas: AsyncGenerator[CompletionDelta] | None = None
-
-    @property
-    def completion(self) -> Completion:
-        """What has come so far; the whole answer once the stream has ended."""
-        return self._accumulator.completion(attempts=self._attempts.made)
-
-    async def __aenter__(self) -> Self:
-        await self._connect()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._deltas is not None:
-            await self._deltas.aclose()
-        await self._connection.aclose()
-
-    def __aiter__(self) -> AsyncIterator[CompletionDelta]:
-        if self._reply is None:
-            raise RuntimeError("open the stream first: async with provider.stream(request) as stream")
-        if self._deltas is None:
-            self._deltas = self._read()
-        return self._deltas
-
-    async def _connect(self) -> None:
-        """Send the request, again where the policy says so, until an answer begins."""
-        while True:
-            try:
-                self._reply = await self._connection.enter_async_context(
-                    self._provider._transport.open(self._body, timeout=self._request.timeout or self._provider._timeout)
-                )
-                return
-            except ProviderError as error:
-                failure = error
-            await self._wait_or_raise(failure)
-
-    async def _wait_or_raise(self, failure: ProviderError) -> None:
-        if (wait := self._attempts.wait_before_next(failure)) is None:
-            raise failure
-        await self._connection.aclose()
-        await anyio.sleep(wait)
-
-    async def _read(self) -> AsyncGenerator[CompletionDelta]:
-        """Hand out the pieces. Until the first one is out, a failure may still lead to another try."""
-        handed_out = False
-        while True:
-            assert self._reply is not None
-            reply, accumulator = self._reply, self._accumulator
-            add = accumulator.add
-            try:
-                if "json" in reply.content_type or "html" in reply.content_type:
-                    # No stream, though one was asked for: a whole answer, an error, or a page.
-                    for delta in self._provider._take_whole(self._request, reply, await reply.read(), accumulator):
-                        handed_out = True
-                        yield delta
-                    return
-                parser, decoder = EventParser(), self._provider._decoder(self._request.model)
-                feed, decode = parser.feed, decoder.decode
-                done = False
-                async with aclosing(reply.chunks()) as chunks:
-                    async for piece in chunks:
-                        for payload in feed(piece):
-                            if payload == DONE:
-                                done = True
-                                break
-                            deltas = None
-                            try:
-                                deltas = decode(payload)
-                            except ValueError:
-                                broken = self._provider._no_answer(self._request, reply, payload)
-                            if deltas is None:
-                                raise broken
-                            for delta in deltas:
-                                add(delta)
-                                handed_out = True
-                                yield delta
-                            if decoder.error is not None:
-                                raise self._provider._told_error(self._request, reply, decoder.error, accumulator)
-                        if done:
-                            await _drain(chunks)
-                            break
-                for delta in self._last_deltas(parser, decoder, done):
-                    add(delta)
-                    handed_out = True
-                    yield delta
-                if decoder.error is not None:
-                    raise self._provider._told_error(self._request, reply, decoder.error, accumulator)
-                self._check_whole(reply, done or parser.ended)
-                return
-            except ProviderError as error:
-                failure = error
-            if failure.partial is None and accumulator.started:
-                failure.partial = self.completion
-            if handed_out:
-                raise failure
-            await self._wait_or_raise(failure)
-            await self._connect()
-
-    def _last_deltas(self, parser: EventParser, decoder: Decoder, done: bool) -> list[CompletionDelta]:
-        """Give what the end of the body brings: an event that no blank line followed, and text that was held back."""
-        deltas: list[CompletionDelta] = []
-        if not done and (rest := parser.rest()) is not None:
-            with suppress(ValueError):  # half an event: the connection was cut, which _check_whole tells
-                deltas = decoder.decode(rest)
-        return deltas + decoder.flush()
-
-    def _check_whole(self, reply: Reply, done: bool) -> None:
-        accumulator = self._accumulator
-        if not accumulator.started:
-            raise self._provider._protocol_error(self._request, reply, "the stream holds no answer")
-        if not done and not accumulator.finished:
-            raise errors.StreamInterruptedError(
-                "the stream ended in mid-answer: no finish reason and no [DONE]",
-                provider=self._provider.name,
-                model=self._request.model,
-                request_id=reply.request_id,
-            )
-
-
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read to the end of the body, so that the connection can be used again; what breaks now is no loss."""
-    with anyio.move_on_after(_DRAIN), suppress(ProviderError):
-        async for _ in chunks:
-            pass

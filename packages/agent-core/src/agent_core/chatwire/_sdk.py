@@ -15,6 +15,7 @@ from ..errors import ConfigError
 from ._credentials import find_api_key
 from ._dialect import Dialect
 from ._provider import OpenAICompatibleProvider
+from ._stream import Limits
 from ._transport import Transport
 
 __all__ = ["CONNECT_TIMEOUT", "READ_TIMEOUT", "SdkProvider"]
@@ -32,7 +33,8 @@ class SdkProvider(OpenAICompatibleProvider):
         client: a client of one's own, async or not, in place of the options below. It stays open.
         api_key: the key; by default that of the environment variable `key_variable`.
         base_url: the address, as the SDK takes it; by default the SDK's own, or that of its environment variable.
-        timeout: how long to wait for each next piece of an answer (seconds).
+        timeout: how long to wait for any bytes of an answer (seconds).
+        first_chunk_timeout, idle_timeout: how long a stream may take to begin, and to stay silent then (seconds).
         retry, max_retries: when a failed request is sent again; the SDK's own retries are off.
         think_tags: whether reasoning is taken out of the text between `<think>` tags; None: for models that write them.
         headers: sent with every request.
@@ -57,6 +59,8 @@ class SdkProvider(OpenAICompatibleProvider):
         api_key: str | None = None,
         base_url: str | None = None,
         timeout: float | None = None,
+        first_chunk_timeout: float | None = None,
+        idle_timeout: float | None = None,
         retry: RetryPolicy | None = None,
         max_retries: int | None = None,
         think_tags: bool | None = None,
@@ -65,6 +69,7 @@ class SdkProvider(OpenAICompatibleProvider):
         name: str | None = None,
     ) -> None:
         self._owned: Any = None
+        Limits.checked(timeout, first_chunk_timeout, idle_timeout)
         if client is None:
             client = self._owned = self._client(api_key, base_url, timeout, headers)
             timeout = None  # the client has it, with a shorter wait for the connection
@@ -80,6 +85,8 @@ class SdkProvider(OpenAICompatibleProvider):
             retry=retry,
             max_retries=max_retries,
             timeout=timeout,
+            first_chunk_timeout=first_chunk_timeout,
+            idle_timeout=idle_timeout,
         )
 
     def dialect_for(self, client: Any) -> Dialect:
