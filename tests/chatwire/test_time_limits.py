@@ -11,7 +11,7 @@ from agent_core.errors import ConfigError, ProviderTimeoutError
 from agent_core.testing import Answer, Gate, LoopbackServer
 from agent_core_openai import OpenAIProvider
 
-REQUEST = CompletionRequest(model="m", messages=[{"role": "user", "content": "hi"}])  # type: ignore[list-item]
+REQUEST = CompletionRequest(model="m", messages=[{"role": "user", "content": "hi"}])
 CHUNKS = [
     {"choices": [{"index": 0, "delta": {"content": "Hel"}}]},
     {"choices": [{"index": 0, "delta": {"content": "lo"}, "finish_reason": "stop"}]},
