@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import json
 import logging
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -563,6 +565,32 @@ async def test_a_traced_answer_reads_the_same_and_ends_its_span(way: str, server
     (span,) = tracing.spans
     assert span.ends == 1
     assert span.attributes["gen_ai.request.model"] == "m"
+
+
+@both_ways
+@pytest.mark.parametrize("status", [200, 429], ids=["answered", "refused"])
+async def test_tracing_sees_what_the_sdks_own_calls_would_show_it(
+    way: str, status: int, server: LoopbackServer, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Usage of an answer; the code of a refusal, but where the SDK's stream call was shown a stream in its place."""
+    usage = {"prompt_tokens": 7, "completion_tokens": 6, "total_tokens": 13}
+    refused = Answer.json({"object": "error", "message": "m", "type": "t", "code": "1300"}, status=429)
+    whole = Answer.json({**json.loads(FINE.body), "id": "c", "model": "m", "usage": usage})
+    streamed = Answer.events([{**chunk, "id": "c", "model": "m", "usage": usage} for chunk in CHUNKS])
+    server.add(refused if status == 429 else whole if way == "whole" else streamed)
+    tracing = Tracing()
+    async with Mistral(api_key="k", server_url=server.url) as client:
+        configure_telemetry(client, provider=tracing)
+        caplog.clear()  # a note on what is not redacted
+        with suppress(errors.RateLimitError):
+            await ask(provider_of(server, client=client), way)
+    (span,) = tracing.spans
+    assert span.ends == 1
+    assert caplog.messages == []
+    if status == 200:
+        assert span.attributes["gen_ai.usage.input_tokens"] == 7
+    elif path == PATHS[0]:
+        assert span.attributes["mistral_ai.error.code"] == "1300"
 
 
 @both_ways

@@ -47,6 +47,7 @@ class _Exchange:
     response: Any = None
     status = 0
     headers: Mapping[str, str] = {}
+    _broken: Exception | None = None
 
     def __init__(self, client: Any, body: dict[str, Any], provider: str, headers: Mapping[str, str], wait: float):
         config = copy(client.sdk_configuration)
@@ -79,8 +80,13 @@ class _Exchange:
         self.status, self.headers = response.status_code, dict(response.headers)
         self.content_type = self.headers.get("content-type", "")
         self.request_id = self.headers.get("mistral-correlation-id") or self.headers.get("x-request-id")
+        if self.status >= 400 or not self.body.get("stream"):  # the SDK's tracing looks into these
+            try:
+                await response.aread()
+            except Exception as exception:
+                self._broken = exception
         if removal := response.headers.pop(_REMOVAL, None):
-            # A hook of the SDK tells it with the name in the body, and raises where that has not been read.
+            # A hook of the SDK tells it with the name in the body, and raises where that has not come yet.
             _log.warning("Mistral will remove the model %s on %s", self.body["model"], removal)
         if self.disguised:  # the only answer that the SDK's stream call hands over unread
             response.status_code, response.headers["content-type"] = 200, _EVENTS
@@ -91,6 +97,8 @@ class _Exchange:
     async def read(self) -> bytes:
         failure: ProviderError
         try:
+            if self._broken is not None:
+                raise self._broken
             content: bytes = await self.response.aread()
             return content
         except Exception as exception:
