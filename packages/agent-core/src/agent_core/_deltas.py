@@ -10,10 +10,8 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
-
 from ._completion import Choice, Completion, FinishReason, Usage
-from ._json import compact_json, mend_text
+from ._json import compact_json, mend_text, read_json
 from ._messages import Message, Part, ReasoningPart, RefusalPart, TextPart, ToolCall
 
 __all__ = ["Accumulator", "CallDelta", "CompletionDelta", "accumulate", "usable_id"]
@@ -71,12 +69,12 @@ class CompletionDelta(NamedTuple):
     @property
     def raw(self) -> Any:
         """The chunk as sent (parsed JSON), or None where it did not come from a wire."""
-        return from_json(self.data) if self.data else None
+        return read_json(self.data) if self.data else None
 
 
 def usable_id(value: Any) -> str | None:
     """Tell a call id from its absence: empty text, None and the text `null` (mistralai's placeholder) are none."""
-    return None if value is None or value == "" or value == "null" else str(value)
+    return None if value is None or value == "" or value == "null" else mend_text(str(value))
 
 
 def accumulate(deltas: Iterable[CompletionDelta], *, provider: str = "", model: str = "") -> Completion:
@@ -100,7 +98,7 @@ class _CallBuilder:
     def take(self, piece: CallDelta, id: str | None) -> None:
         self.id = self.id or id
         if piece.name and piece.name != self.name:  # the same name again is a repeat
-            self.name += piece.name
+            self.name += mend_text(piece.name)
         if isinstance(piece.arguments, str):
             self.arguments.append(piece.arguments)
         elif piece.arguments is not None:
@@ -298,7 +296,7 @@ class Accumulator:
             provider=self._provider or None,
             model=self._requested or None,
             field=built.field,
-            signature=built.signature,
+            signature=None if built.signature is None else mend_text(built.signature),
             details=_joined_details(built.details),
         )
 
@@ -355,9 +353,9 @@ def _joined_details(batches: list[tuple[dict[str, Any], ...]]) -> tuple[dict[str
     """
     joined: list[dict[str, Any]] = []
     for batch in batches:
-        known = {(entry.get("type"), entry.get("index")): entry for entry in joined}
+        known = {_place_of(entry): entry for entry in joined}
         for piece in batch:
-            entry = known.get((piece.get("type"), piece.get("index")))
+            entry = known.get(_place_of(piece))
             if entry is None:
                 joined.append(dict(piece))
                 continue
@@ -369,3 +367,7 @@ def _joined_details(batches: list[tuple[dict[str, Any], ...]]) -> tuple[dict[str
                 elif value not in (None, ""):
                     entry[key] = value
     return tuple(joined)
+
+
+def _place_of(entry: dict[str, Any]) -> str:
+    return f"{entry.get('type')}\n{entry.get('index')}"

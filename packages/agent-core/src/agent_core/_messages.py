@@ -417,13 +417,15 @@ def thinking_part(item: Mapping[str, Any]) -> ReasoningPart | None:
             texts.append(thought["text"])
         else:
             others.append(thought)
-    detail = {key: value for key, value in item.items() if key not in ("thinking", "signature")}
+    signature = item.get("signature")
+    known = ("thinking", "signature") if isinstance(signature, str | None) else ("thinking",)
+    detail = {key: value for key, value in item.items() if key not in known}
     if others:
         detail["thinking"] = others
     return ReasoningPart(
         "".join(texts),
         field="thinking",
-        signature=item.get("signature") or None,
+        signature=signature or None if isinstance(signature, str) else None,
         details=(detail,) if len(detail) > 1 else (),
     )
 
