@@ -21,7 +21,9 @@ FLOORS = {
     # values: what every other module speaks of
     "errors": 0,
     "_json": 0,
+    "_door": 0,
     "_messages": 0,
+    "_parts": 0,
     "_completion": 0,
     "_abort": 0,
     # what turns a request into a completion, and what a tool is

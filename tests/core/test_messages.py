@@ -29,7 +29,7 @@ from agent_core import (
     TextPart,
     ToolCall,
 )
-from agent_core._messages import part_from
+from agent_core._door import part_from
 from counting import count
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "messages.json").read_text(encoding="utf-8"))["cases"]

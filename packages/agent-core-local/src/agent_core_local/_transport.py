@@ -162,10 +162,6 @@ class _Reply:
     def secret(self) -> str | None:
         return self._told.get("secret")
 
-    @property
-    def secret(self) -> str | None:
-        return self._told.get("secret")
-
     async def read(self) -> bytes:
         try:
             return await self._response.aread()

@@ -15,18 +15,9 @@ from ._deltas import Accumulator, CallDelta, CompletionDelta, accumulate
 from ._engine import CompletionFinished, EngineEvent, RequestStarted, ToolFinished, ToolStarted
 from ._history import FittedHistory, fit_history
 from ._loop import LoopFinished, ToolLoopHooks, ToolLoopResult, ToolLoopStream, run_tool_loop, stream_tool_loop
-from ._messages import (
-    AudioPart,
-    FilePart,
-    ImagePart,
-    Message,
-    OtherPart,
-    ReasoningPart,
-    RefusalPart,
-    TextPart,
-    ToolCall,
-)
+from ._messages import Message
 from ._model import Model
+from ._parts import AudioPart, FilePart, ImagePart, OtherPart, ReasoningPart, RefusalPart, TextPart, ToolCall
 from ._provider import Completer, CompletionStream, Provider
 from ._registry import installed_providers, load_model, load_provider
 from ._retry import RetryPolicy

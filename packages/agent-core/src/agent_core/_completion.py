@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from ._messages import Message, ToolCall
+from ._messages import Message
+from ._parts import ToolCall
 
 __all__ = [
     "Choice",

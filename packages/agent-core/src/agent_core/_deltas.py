@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ._completion import Choice, Completion, FinishReason, Usage
 from ._json import compact_json, mend_text, read_json
-from ._messages import Message, Part, ReasoningPart, RefusalPart, TextPart, ToolCall
+from ._messages import Message
+from ._parts import Part, ReasoningPart, RefusalPart, TextPart, ToolCall
 
 __all__ = ["Accumulator", "CallDelta", "CompletionDelta", "accumulate", "usable_id"]
 

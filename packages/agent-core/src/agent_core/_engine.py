@@ -16,8 +16,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 from ._abort import AbortSignal, unless_aborted
 from ._completion import Completion, CompletionRequest
 from ._deltas import CompletionDelta
+from ._door import parts_from
 from ._history import unanswered_calls
-from ._messages import ContentPart, Message, ToolCall, parts_from
+from ._messages import Message
+from ._parts import ContentPart, ToolCall
 from ._provider import Completer, deltas_of, open_stream
 from .errors import AbortedError, ToolUseFailedError
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ._messages import Message, OtherPart, Part, ReasoningPart, ToolCall
+from ._messages import Message
+from ._parts import OtherPart, Part, ReasoningPart, ToolCall
 
 __all__ = ["FittedHistory", "fit_history", "unanswered_calls"]
 

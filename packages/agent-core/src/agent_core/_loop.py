@@ -23,8 +23,9 @@ from ._engine import (
     corrected,
     rounds,
 )
-from ._messages import Message, ToolCall
+from ._messages import Message
 from ._model import Model
+from ._parts import ToolCall
 from ._provider import Completer
 from ._tools import (
     AgentAction,

@@ -11,7 +11,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from ._completion import Completion, CompletionRequest, Usage
 from ._deltas import Accumulator, CallDelta, CompletionDelta
-from ._messages import ReasoningPart, RefusalPart, TextPart, ToolCall
+from ._parts import ReasoningPart, RefusalPart, TextPart, ToolCall
 
 __all__ = ["Completer", "CompletionStream", "Provider", "deltas_of", "open_stream"]
 

@@ -35,7 +35,8 @@ class RetryPolicy:
     deadline: float | None = None
 
     def __post_init__(self) -> None:
-        if self.max_retries < 0 or self.initial_delay < 0 or self.max_delay < 0 or not 0 <= self.jitter <= 1:
+        numbers = (self.max_retries, self.initial_delay, self.max_delay, self.max_retry_after, self.deadline or 0.0)
+        if not all(number >= 0 for number in numbers) or not 0 <= self.jitter <= 1:  # NaN is neither
             raise ConfigError("retry policy: numbers must not be negative, and jitter must be between 0 and 1")
 
     def start(self) -> Attempts:
@@ -64,7 +65,7 @@ class Attempts:
                 return None
             wait = error.retry_after
         else:
-            wait = min(policy.initial_delay * 2 ** (self.made - 1), policy.max_delay)
+            wait = min(policy.initial_delay * 2.0 ** min(self.made - 1, 64), policy.max_delay)
             wait *= 1 - policy.jitter * random.random()
         if policy.deadline is not None and time.monotonic() - self._started + wait > policy.deadline:
             return None

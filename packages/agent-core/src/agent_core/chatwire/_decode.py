@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from .._completion import Usage
 from .._deltas import CallDelta, CompletionDelta
 from .._json import compact_json, mend_text, plain_value, read_json
-from .._messages import OtherPart, Part, ReasoningPart, RefusalPart, TextPart
+from .._parts import OtherPart, Part, ReasoningPart, RefusalPart, TextPart
 from ._dialect import Dialect
 from ._sse import NamedPayload
 from ._think import ThinkSplitter

@@ -12,19 +12,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from .._completion import CompletionRequest, FinishReason, Usage
+from .._door import thinking_part
 from .._json import mend_text
-from .._messages import (
-    AudioPart,
-    FilePart,
-    ImagePart,
-    Message,
-    OtherPart,
-    Part,
-    ReasoningPart,
-    RefusalPart,
-    TextPart,
-    thinking_part,
-)
+from .._messages import Message
+from .._parts import AudioPart, FilePart, ImagePart, OtherPart, Part, ReasoningPart, RefusalPart, TextPart
 
 __all__ = ["Dialect"]
 

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from .._completion import CompletionRequest, ToolDefinition
 from .._history import fit_history
 from .._json import mend_text, plain_value
-from .._messages import Message, Part, ReasoningPart, TextPart, ToolCall
+from .._messages import Message
+from .._parts import Part, ReasoningPart, TextPart, ToolCall
 from ._dialect import Dialect
 
 __all__ = ["encode_message", "encode_request"]

@@ -10,11 +10,11 @@ from contextlib import suppress
 from typing import Any, Self
 
 import anyio
-from pydantic_core import from_json
 
 from .. import errors
 from .._completion import Completion, CompletionRequest
 from .._deltas import Accumulator, CompletionDelta
+from .._json import read_json
 from .._retry import Attempts, RetryPolicy
 from ..errors import ConfigError, ProviderError
 from ._decode import Decoder
@@ -67,6 +67,8 @@ class OpenAICompatibleProvider:
             raise ConfigError("pass a client, such as OpenAICompatibleProvider(AsyncOpenAI())")
         if retry is not None and max_retries is not None:
             raise ConfigError("pass either retry or max_retries: the second is short for the first")
+        if retry is not None and not isinstance(retry, RetryPolicy):
+            raise ConfigError(f"retry takes a RetryPolicy, not {type(retry).__name__}; for a number use max_retries")
         self.name = name or type(client).__module__.partition(".")[0]
         self.dialect = dialect or Dialect()
         self._transport = transport or transport_for(client, provider=self.name)
@@ -134,7 +136,7 @@ class OpenAICompatibleProvider:
         accumulator = Accumulator(provider=self.name, model=request.model)
         data = await reply.read()
         self._take_whole(request, reply, data, accumulator)
-        return accumulator.completion(raw=from_json(data), attempts=attempts.made)
+        return accumulator.completion(raw=read_json(data), attempts=attempts.made)
 
     def _take_whole(
         self, request: CompletionRequest, reply: Reply, data: bytes, accumulator: Accumulator

@@ -60,7 +60,7 @@ class ChatStream:
         self._request = request
         self._body = body
         self._attempts = provider._retry.start()
-        self._accumulator = Accumulator(provider=provider.name, model=request.model)
+        self._accumulator = self._nothing_yet()
         self._connection = AsyncExitStack()
         self._reply: Reply | None = None
         self._deltas: AsyncGenerator[CompletionDelta] | None = None
@@ -78,9 +78,14 @@ class ChatStream:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._deltas is not None:
-            await self._deltas.aclose()
-        await self._connection.aclose()
+        try:
+            if self._deltas is not None:
+                await self._deltas.aclose()
+        finally:  # a task that still reads keeps the deltas from being closed, but not the connection
+            await self._connection.aclose()
+
+    def _nothing_yet(self) -> Accumulator:
+        return Accumulator(provider=self._provider.name, model=self._request.model)
 
     def __aiter__(self) -> AsyncIterator[CompletionDelta]:
         if self._reply is None:
@@ -161,6 +166,8 @@ class ChatStream:
                                 broken = self._provider._no_answer(self._request, reply, payload)
                             if deltas is None:
                                 raise broken
+                            if decoder.error is not None:
+                                deltas = self._told_of_answer(deltas)
                             for delta in deltas:
                                 add(delta)
                                 handed_out = True
@@ -170,7 +177,7 @@ class ChatStream:
                         if done:
                             await _drain(chunks)
                             break
-                for delta in self._last_deltas(parser, decoder, done):
+                for delta in self._told_of_answer(self._last_deltas(parser, decoder, done)):
                     add(delta)
                     handed_out = True
                     yield delta
@@ -185,7 +192,15 @@ class ChatStream:
             if handed_out:
                 raise failure
             await self._wait_or_raise(failure)
+            self._accumulator = self._nothing_yet()
             await self._connect()
+
+    def _told_of_answer(self, deltas: list[CompletionDelta]) -> list[CompletionDelta]:
+        """Take in what says nothing of an answer, give the rest: an error that comes first leaves another try open."""
+        for delta in deltas:
+            if delta.choice is None:
+                self._accumulator.add(delta)
+        return [delta for delta in deltas if delta.choice is not None]
 
     def _last_deltas(self, parser: EventParser, decoder: Decoder, done: bool) -> list[CompletionDelta]:
         """Give what the end of the body brings: an event that no blank line followed, and text that was held back."""
