@@ -25,20 +25,19 @@ _EXTRAS = ("openai", "groq", "mistral", "together", "local")  # adapters that an
 
 
 def installed_providers() -> dict[str, EntryPoint]:
-    """Give the installed providers by name, without importing any.
+    """Give the installed providers by name, without importing any. Of a name that two claim, the first one is given."""
+    return {name: points[0] for name, points in _claims().items()}
 
-    Raises:
-        ConfigError: two distributions claim one name.
-    """
+
+def _claims() -> dict[str, list[EntryPoint]]:
     from importlib.metadata import entry_points  # slow to import, and not needed by who builds providers by hand
 
-    found: dict[str, EntryPoint] = {}
+    claims: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=_GROUP):
-        other = found.setdefault(point.name, point)
-        if other.value != point.value:
-            claims = f"{_distribution(other)} ({other.value}) and {_distribution(point)} ({point.value})"
-            raise ConfigError(f"provider {point.name!r} is claimed by both {claims}: uninstall one of them")
-    return found
+        known = claims.setdefault(point.name, [])
+        if all(point.value != other.value for other in known):  # one distribution may be found twice
+            known.append(point)
+    return claims
 
 
 def load_provider(name: str, /, **options: Any) -> Provider:
@@ -50,12 +49,17 @@ def load_provider(name: str, /, **options: Any) -> Provider:
             think_tags, name (what it is called); an adapter may take more.
 
     Raises:
-        ConfigError: no such provider, a broken adapter, an option it does not take, or a missing key.
+        ConfigError: no such provider, or two of that name; a broken adapter, an option it does not take, or a missing
+            key.
     """
-    installed = installed_providers()
-    if name not in installed:
-        raise ConfigError(_unknown(name, list(installed)))
-    point = installed[name]
+    claims = _claims()
+    if name not in claims:
+        raise ConfigError(_unknown(str(name), list(claims)))
+    point, *others = claims[name]
+    if others:
+        both = " and ".join(f"{_distribution(one)} ({one.value})" for one in (point, *others))
+        raise ConfigError(f"provider {name!r} is claimed by {both}: uninstall all but one of them")
+    failure: Exception
     try:
         factory = point.load()
         _check_options(name, factory, options)
@@ -64,7 +68,13 @@ def load_provider(name: str, /, **options: Any) -> Provider:
     except AgentCoreError:
         raise
     except Exception as error:  # a stranger's code: whatever it raises is told as one error about its distribution
-        raise ConfigError(_broken(name, point, error)) from error
+        failure = error
+    told = _broken(name, point, failure)
+    if secrets := [secret for secret in _secrets(options) if secret in f"{told}{failure!r}"]:
+        for secret in secrets:
+            told = told.replace(secret, "***")
+        raise ConfigError(told)  # alone: what it was raised from shows the key
+    raise ConfigError(told) from failure
 
 
 def load_model(spec: str, settings: Mapping[str, Any] | None = None, **options: Any) -> Model:
@@ -87,6 +97,14 @@ def load_model(spec: str, settings: Mapping[str, Any] | None = None, **options: 
     return Model(load_provider(provider, **options), model, settings)
 
 
+def _secrets(options: Mapping[str, Any]) -> list[str]:
+    """Give the options that may be credentials: by their name, and what goes into headers."""
+    named = [value for name, value in options.items() if any(word in name for word in ("key", "token", "secret"))]
+    headers = options.get("headers")
+    values = [*named, *(headers.values() if isinstance(headers, Mapping) else ())]
+    return [value for value in values if isinstance(value, str) and len(value) > 3]
+
+
 def _unknown(name: str, installed: list[str]) -> str:
     from difflib import get_close_matches
 
@@ -97,7 +115,10 @@ def _unknown(name: str, installed: list[str]) -> str:
         return f"{text} It is called 'mistral': pip install 'agent-core[mistral]'"
     if ":" in name:
         return f"{text} For 'provider:model' use load_model"
-    near = get_close_matches(name, [*installed, *_EXTRAS], n=1)
+    provider, slash, model = name.partition("/")
+    if slash and provider in (*installed, *_EXTRAS):
+        return f"{text} Write a colon after the provider: '{provider}:{model}...'"
+    near = get_close_matches(name.lower(), [*installed, *_EXTRAS], n=1)
     if near and near[0] in installed:
         return f"{text} Did you mean {near[0]!r}?"
     if near:

@@ -17,6 +17,8 @@ def find_api_key(provider: str, variable: str, given: str | None = None) -> str:
     Raises:
         ConfigError: there is no key, or it cannot be sent in a header. The message names the variable, never the key.
     """
+    if given is not None and not isinstance(given, str):
+        raise ConfigError(f"api_key for {provider!r} must be a text, not {type(given).__name__}")
     key = (given or "").strip() or os.environ.get(variable, "").strip()
     if not key:
         raise ConfigError(f"no API key for {provider!r}: set {variable}, or pass api_key=...")
