@@ -201,6 +201,13 @@ async def test_content_may_be_a_list_and_a_text_in_one_stream(wire: Wire) -> Non
     assert "".join(delta.text for delta in deltas) == completion.text == "Take a coat."
 
 
+async def test_thoughts_in_two_places_are_both_kept(wire: Wire) -> None:
+    """A field of a hosted model's own, and a content list."""
+    completion = await wire.message({"reasoning_content": "One.", "content": [thinking("Two.")]})
+    parts = [ReasoningPart("One.", "mistral", "m", "reasoning_content"), thought("Two.")]
+    assert list(completion.message.parts) == parts
+
+
 async def test_a_signature_may_come_after_the_thoughts(wire: Wire) -> None:
     """In a piece of its own, with or without thoughts in it; then others may follow."""
     _, completion = await wire.stream(

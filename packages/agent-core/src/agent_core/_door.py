@@ -23,7 +23,7 @@ from ._parts import (
     ToolCall,
 )
 
-__all__ = ["call_from", "message_fields", "part_from", "parts_from", "thinking_part"]
+__all__ = ["call_from", "message_fields", "part_from", "parts_from", "thinking_fields"]
 
 # Keys of a message in the OpenAI shape that have a place of their own here; any other one is an extra.
 _REASONING_KEYS = ("reasoning_content", "reasoning", "reasoning_details")
@@ -158,29 +158,39 @@ def part_from(item: Any, where: str = "content") -> Part:
 
 
 def thinking_part(item: Mapping[str, Any]) -> ReasoningPart | None:
-    """Read a `thinking` part of a content list (Mistral); None for any other part.
+    """Read a `thinking` part of a content list (Mistral); None for any other part."""
+    fields = thinking_fields(item)
+    return None if fields is None else ReasoningPart(fields[0], None, None, "thinking", *fields[1:])
 
-    What it holds besides text and signature (`closed`, references between the texts) is kept as its one detail.
+
+def thinking_fields(item: Any) -> tuple[str, str | None, tuple[dict[str, Any], ...]] | None:
+    """Give text, signature and details of a `thinking` part; None for any other part.
+
+    What it holds besides (`closed`, references between the texts) is kept as its one detail.
     """
-    if item.get("type") != "thinking" or not isinstance(thoughts := item.get("thinking"), list | str):
+    if not isinstance(item, dict) or item.get("type") != "thinking":
+        return None
+    thoughts = item.get("thinking")
+    if type(thoughts) is str:
+        thoughts = ({"type": "text", "text": thoughts},)
+    elif type(thoughts) is not list:
         return None
     texts, others = [], []
-    for thought in [{"type": "text", "text": thoughts}] if isinstance(thoughts, str) else thoughts:
-        if isinstance(thought, Mapping) and thought.get("type") == "text" and isinstance(thought.get("text"), str):
-            texts.append(thought["text"])
+    for thought in thoughts:
+        if isinstance(thought, dict) and thought.get("type") == "text" and type(text := thought.get("text")) is str:
+            texts.append(text)
         else:
             others.append(thought)
-    signature = item.get("signature")
-    known = ("thinking", "signature") if isinstance(signature, str | None) else ("thinking",)
-    detail = {key: value for key, value in item.items() if key not in known}
+    if len(item) == 2 and not others:
+        return "".join(texts), None, ()
+    detail = dict(item)
+    del detail["thinking"]
+    signature = detail.pop("signature", None)
+    if signature is not None and type(signature) is not str:
+        detail["signature"], signature = signature, None
     if others:
         detail["thinking"] = others
-    return ReasoningPart(
-        "".join(texts),
-        field="thinking",
-        signature=signature or None if isinstance(signature, str) else None,
-        details=(detail,) if len(detail) > 1 else (),
-    )
+    return "".join(texts), signature or None, (detail,) if len(detail) > 1 else ()
 
 
 def call_from(data: Any, where: str, *, legacy: bool = False) -> ToolCall:

@@ -13,6 +13,7 @@ from pydantic_core import from_json
 
 from .._completion import Usage
 from .._deltas import CallDelta, CompletionDelta
+from .._door import thinking_fields
 from .._json import compact_json, mend_text, plain_value, read_json
 from .._parts import OtherPart, Part, ReasoningPart, RefusalPart, TextPart
 from ._dialect import Dialect
@@ -131,11 +132,16 @@ class Decoder:
         pieces: tuple[CallDelta, ...] = ()
         parts: tuple[Part, ...] = ()
         details: tuple[dict[str, Any], ...] = ()
+        signature: str | None = None
+        thought = None
         after: list[CompletionDelta] = []
         if type(content) is str and not self._think and self._halves is None:
             text = content
         elif content is not None and content != "":
-            after = self._content(index, content)
+            if type(content) is list and len(content) == 1 and self._halves is None:
+                thought = thinking_fields(content[0])  # the usual piece while Mistral thinks
+            if thought is None:
+                after = self._content(index, content)
         if said:
             said.pop("role", None)
             reasoning, field, details = self._reasoning(index, said)
@@ -146,7 +152,12 @@ class Decoder:
             choice.update(said)
         if self._halves is not None:
             choice, refusal = plain_value(choice), mend_text(refusal)
-        if after and (not reasoning or not after[0].reasoning):
+        if thought is not None and reasoning:
+            after = [self._thought(index, "thinking", *thought)]
+        elif thought is not None:
+            reasoning, signature, details = thought
+            field = "thinking"
+        elif after and (not reasoning or not after[0].reasoning):
             # The first piece of content joins the head: reasoning comes before text there too.
             lead = after.pop(0)
             text, parts, refusal = lead.text, lead.parts, lead.refusal or refusal
@@ -154,8 +165,6 @@ class Decoder:
                 reasoning, field = reasoning or lead.reasoning, lead.reasoning_field
                 details = details or lead.details
             signature = lead.signature
-        else:
-            signature = None
         if after:  # calls follow what was said
             after.append(CompletionDelta(calls=pieces, choice=index))
             pieces = ()
@@ -204,20 +213,14 @@ class Decoder:
             return self._text(index, content)
         deltas: list[CompletionDelta] = []
         for item in content if type(content) is list else [content]:
+            if (thought := thinking_fields(item)) is not None:
+                deltas.append(self._thought(index, "thinking", *thought))
+                continue
             part = self._dialect.part(item)
             if isinstance(part, TextPart):
                 deltas += self._text(index, part.text)
             elif isinstance(part, ReasoningPart):
-                thought = part.text if self._halves is None else self._joined(index, "reasoning", part.text)
-                deltas.append(
-                    CompletionDelta(
-                        reasoning=thought,
-                        choice=index,
-                        reasoning_field=part.field,
-                        signature=part.signature,
-                        details=part.details if self._halves is None else tuple(plain_value(part.details)),
-                    )
-                )
+                deltas.append(self._thought(index, part.field, part.text, part.signature, part.details))
             elif isinstance(part, RefusalPart):
                 deltas.append(CompletionDelta(choice=index, refusal=part.text))
             else:
@@ -233,6 +236,13 @@ class Decoder:
             return [CompletionDelta(text, choice=index)] if text else []
         splitter = self._splitters.setdefault(index, ThinkSplitter())
         return [_piece(index, thinking, piece) for thinking, piece in splitter.feed(text)]
+
+    def _thought(
+        self, index: int, field: str | None, text: str, signature: str | None, details: tuple[dict[str, Any], ...]
+    ) -> CompletionDelta:
+        if self._halves is not None:
+            text, details = self._joined(index, "reasoning", text), tuple(plain_value(details))
+        return CompletionDelta("", text, (), index, None, None, None, field, "", (), signature, details)
 
     def _joined(self, index: int, field: str, text: str) -> str:
         """Put half an emoji before its other half; hold one back at the end of a piece."""

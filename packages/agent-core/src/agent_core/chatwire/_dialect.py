@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from .._completion import CompletionRequest, FinishReason, Usage
-from .._door import thinking_part
 from .._json import mend_text
 from .._messages import Message
 from .._parts import AudioPart, FilePart, ImagePart, OtherPart, Part, ReasoningPart, RefusalPart, TextPart
@@ -98,7 +97,7 @@ class Dialect:
                 return TextPart(item["text"])
             if item.get("type") == "refusal" and isinstance(item.get("refusal"), str):
                 return RefusalPart(item["refusal"])
-            return thinking_part(item) or OtherPart(item)
+            return OtherPart(item)
         return OtherPart({"type": "unknown", "value": item})
 
     def logprobs(self, wire: Any, choice: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any] | None:
