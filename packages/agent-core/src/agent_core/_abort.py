@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -71,10 +72,12 @@ async def unless_aborted(signal: AbortSignal | None, call: Callable[[], Awaitabl
     if signal is None:
         return await call()
     signal.raise_if_aborted()
+    # The signal may go up outside any task, as in a handler of Ctrl-C, where the event loop's clock cannot be asked.
+    clock = anyio.current_time() - time.monotonic() if grace else 0.0
     with anyio.CancelScope() as scope:
 
         def end() -> None:
-            scope.deadline = anyio.current_time() + grace
+            scope.deadline = clock + time.monotonic() + grace
 
         forget = signal.on_abort(end if grace else scope.cancel)
         try:
