@@ -30,6 +30,8 @@ class GroqDialect(Dialect):
     def pop_usage(self, wire: dict[str, Any]) -> Any:
         """Take usage from both places: a stream has it in `x_groq`, and richer beside it where it was asked for."""
         usage = wire.pop("usage", None)
+        if "x_groq" not in wire:  # nearly every chunk
+            return usage
         copy = _block(wire).get("usage")
         # In a whole answer this counts what hardware caches served, which is no usage but an extra.
         if not isinstance(copy, dict) or "prompt_tokens" not in copy:
