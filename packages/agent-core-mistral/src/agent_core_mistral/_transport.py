@@ -40,6 +40,7 @@ class _Exchange:
     Attributes:
         chat: the SDK's `chat`, sending through this.
         response: the HTTP library's, once its headers have come; `status` and `headers` are as they were sent.
+        secret: the key that was sent, which is kept out of errors.
     """
 
     content_type = ""
@@ -47,6 +48,7 @@ class _Exchange:
     response: Any = None
     status = 0
     headers: Mapping[str, str] = {}
+    secret: str | None = None
     _broken: Exception | None = None
 
     def __init__(self, client: Any, body: dict[str, Any], provider: str, headers: Mapping[str, str], wait: float):
@@ -54,16 +56,10 @@ class _Exchange:
         self._client, config.async_client = config.async_client, self
         self.chat = type(client.chat)(config)
         self.body = body
+        self.provider = provider
         self.disguised = False
         self._added = {"accept": _EVENTS if body.get("stream") else "application/json", **headers}
         self._timeout = (min(CONNECT_TIMEOUT, wait), wait, wait, wait)  # connect, read, write, pool
-        self._names: dict[str, Any] = {"provider": provider, "model": body["model"]}
-
-    @property
-    def secret(self) -> str | None:
-        """The key that was sent."""
-        secret: str | None = self._names.get("secret")
-        return secret
 
     # To the SDK
 
@@ -75,7 +71,7 @@ class _Exchange:
 
     async def send(self, request: Any, **options: Any) -> Any:
         request.headers.update(self._added)  # not before: a hook of the SDK breaks on a user agent without a space
-        self._names["secret"] = request.headers.get("authorization", "").removeprefix("Bearer ")
+        self.secret = request.headers.get("authorization", "").removeprefix("Bearer ")
         self.response = response = await self._client.send(request, **{**options, "stream": True})
         self.status, self.headers = response.status_code, dict(response.headers)
         self.content_type = self.headers.get("content-type", "")
@@ -121,11 +117,14 @@ class _Exchange:
         page = b""
         with suppress(ProviderError):  # broken off: the status says enough
             page = await self.read()
-        return error_from_response(self.status, self.headers, page, **self._names)
+        return error_from_response(self.status, self.headers, page, **self._names())
 
     def failure(self, exception: Exception, *, begun: bool = False) -> ProviderError:
         """Make the error for an exception, to be raised outside the `except` block: the exception holds the key."""
-        return error_from_exception(exception, **self._names, begun=begun)
+        return error_from_exception(exception, **self._names(), begun=begun)
+
+    def _names(self) -> dict[str, Any]:
+        return {"provider": self.provider, "model": self.body["model"], "secret": self.secret}
 
 
 class MistralTransport:
