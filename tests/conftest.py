@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -36,8 +38,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how much the tests went through: `vectors: 80, cases: 30, recordings: 400, cuts: 1200`."""
-    if sums := totals():
+    if sums := totals() | dict(_OF_WORKERS):
         terminalreporter.write_line(", ".join(f"{what}: {times}" for what, times in sums.items()))
+
+
+_OF_WORKERS: Counter[str] = Counter()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the sums of a pytest-xdist worker over."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["sums"] = totals()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add up what the workers went through."""
+    _OF_WORKERS.update(getattr(node, "workeroutput", {}).get("sums", {}))
 
 
 class NotLoopbackError(Exception):

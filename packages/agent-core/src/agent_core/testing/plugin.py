@@ -65,11 +65,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_KEY] = Scorecard()
+    config.stash[_RAN] = {}
+    config.stash[_LEFT] = []
 
 
 _KEY = pytest.StashKey[Scorecard]()
-_WHOLE = pytest.StashKey[list[Any]]()
+_RAN = pytest.StashKey[dict[Any, set[str]]]()
 _LEFT = pytest.StashKey[list[str]]()
+_CELL = "agent-core contract"  # the property of a report, and what a worker of pytest-xdist hands over
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,20 +82,21 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if cls is not None and hasattr(cls, "run_recorded") and (call.when == "call" or report.outcome != "passed"):
         outcome = "xfailed" if hasattr(report, "wasxfail") and report.outcome == "skipped" else report.outcome
         name = getattr(item, "originalname", None) or item.name
-        row = name.removeprefix("test_").replace("_", "-")
-        item.config.stash[_KEY].add(row, cls.vendor, outcome)
+        item.config.stash[_RAN].setdefault(cls, set()).add(name)
+        report.user_properties.append((_CELL, [name.removeprefix("test_").replace("_", "-"), cls.vendor, outcome]))
     return report
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note the contracts that run whole: only of those can be said that an exchange was never played."""
-    names: dict[Any, set[str]] = {}
-    for item in session.items:
-        cls = getattr(item, "cls", None)
-        if cls is not None and hasattr(cls, "run_recorded"):
-            names.setdefault(cls, set()).add(getattr(item, "originalname", None) or item.name)
-    whole = [cls for cls, found in names.items() if found >= {name for name in dir(cls) if name.startswith("test_")}]
-    session.config.stash[_WHOLE] = whole
+@pytest.hookimpl(wrapper=True)
+def pytest_report_teststatus(report: pytest.TestReport | pytest.CollectReport, config: pytest.Config) -> Any:
+    """Take a result in where it is shown: in the one process that all workers report to."""
+    if isinstance(report, pytest.TestReport) and not hasattr(config, "workerinput"):
+        for name, value in report.user_properties:
+            if name == _CELL and isinstance(value, list):
+                config.stash[_KEY].add(*value)
+                report.user_properties.remove((name, value))
+                break
+    return (yield)
 
 
 def unplayed(contracts: list[Any]) -> list[str]:
@@ -110,16 +114,28 @@ def unplayed(contracts: list[Any]) -> list[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    card = session.config.stash[_KEY]
-    if exitstatus == pytest.ExitCode.OK and (left := unplayed(session.config.stash.get(_WHOLE, []))):
-        session.config.stash[_LEFT] = left
+    config = session.config
+    # Only of a contract that ran whole, in one process, can be said that an exchange was never played.
+    whole = [cls for cls, ran in config.stash[_RAN].items() if ran >= {n for n in dir(cls) if n.startswith("test_")}]
+    config.stash[_LEFT] += unplayed(whole)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_CELL] = config.stash[_LEFT]
+        return
+    if exitstatus == pytest.ExitCode.OK and config.stash[_LEFT]:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    card = config.stash[_KEY]
     path = session.config.getoption("--scorecard")
     if not card.cells or path is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"# Scorecard of the provider contract\n\n{_ABOUT}\n\n{card.markdown()}", encoding="utf-8")
     path.with_suffix(".json").write_text(json.dumps(card.cells, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a worker of pytest-xdist found."""
+    node.config.stash[_LEFT] += getattr(node, "workeroutput", {}).get(_CELL, [])
 
 
 _ABOUT = (
@@ -137,5 +153,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     red = sum(outcome == "failed" for row in card.cells.values() for outcome in row.values())
     cells = sum(len(row) for row in card.cells.values())
     terminalreporter.write_line(f"contract tests: {card.tests}, cells: {cells}, red: {red}")
-    for exchange in config.stash.get(_LEFT, []):
+    for exchange in config.stash[_LEFT]:
         terminalreporter.write_line(f"recorded, but played by no test: {exchange}", red=True)
