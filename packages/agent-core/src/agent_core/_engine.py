@@ -262,8 +262,12 @@ async def _ask(
     opened = await unless_aborted(signal, manager.__aenter__)
     try:
         deltas = aiter(opened)
-        while (delta := await unless_aborted(signal, partial(anext, deltas, None))) is not None:
-            yield delta
+        try:
+            while (delta := await unless_aborted(signal, partial(anext, deltas, None))) is not None:
+                yield delta
+        finally:
+            if isinstance(deltas, AsyncGenerator):  # a stream of the user's own may leave its generator to us
+                await deltas.aclose()
         yield opened.completion
     finally:
         await manager.__aexit__(None, None, None)

@@ -69,14 +69,20 @@ class _Played:
 
     def __init__(self, completion: Completion) -> None:
         self._whole = completion
+        self._left = iter(deltas_of(completion))
         self._accumulator = Accumulator(provider=completion.provider, model=completion.model)
         self._ended = False
 
-    async def __aiter__(self) -> AsyncIterator[CompletionDelta]:
-        for delta in deltas_of(self._whole):
+    def __aiter__(self) -> AsyncIterator[CompletionDelta]:
+        return self
+
+    async def __anext__(self) -> CompletionDelta:
+        # No generator: one that is left early has to be closed, and nobody would.
+        for delta in self._left:
             self._accumulator.add(delta)
-            yield delta
+            return delta
         self._ended = True
+        raise StopAsyncIteration
 
     @property
     def completion(self) -> Completion:

@@ -276,8 +276,8 @@ def _call(entry: dict[str, Any], whole: bool) -> CallDelta:
     if arguments is not None and type(arguments) not in (str, dict):
         arguments = compact_json(arguments)
     index = entry.pop("index", None)
-    if entry.get("type") == "function":
-        del entry["type"]
+    if entry.get("type") in ("function", None):
+        entry.pop("type", None)
     return CallDelta(
         index if type(index) is int else _whole_number(index),  # the together SDK makes it a float
         entry.pop("id", None),

@@ -105,7 +105,7 @@ class _Playing:
     """One answer while it is played: gives the deltas and puts them together, like a provider's own stream."""
 
     def __init__(self, steps: Sequence[Step], provider: str, model: str) -> None:
-        self._steps = steps
+        self._steps = iter(steps)
         self._accumulator = Accumulator(provider=provider, model=model)
 
     @property
@@ -113,14 +113,18 @@ class _Playing:
         """What has been played so far."""
         return self._accumulator.completion()
 
-    async def __aiter__(self) -> AsyncIterator[CompletionDelta]:
+    def __aiter__(self) -> AsyncIterator[CompletionDelta]:
+        return self
+
+    async def __anext__(self) -> CompletionDelta:
         for step in self._steps:
             if isinstance(step, BaseException):
                 if isinstance(step, ProviderError) and step.partial is None and self._accumulator.started:
                     step.partial = self.completion
                 raise step
             self._accumulator.add(step)
-            yield step
+            return step
+        raise StopAsyncIteration
 
 
 def _steps_of(reply: Mapping[str, Any] | Completion | Sequence[Step]) -> Sequence[Step]:
