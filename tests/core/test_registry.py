@@ -180,10 +180,11 @@ def test_a_config_error_of_an_adapter_stays_as_it_is(install: Install) -> None:
 def test_an_option_that_is_not_taken_is_named_with_those_that_are(install: Install) -> None:
     """Before anything is built."""
     install("good", GOOD)
-    assert (
-        told("good", api_kee="k", odd=1) == "provider 'good' takes no option api_kee, odd; it takes: api_key, base_url"
+    assert told("good", api_kee="k", odd=1) == (
+        "provider 'good' takes no option api_kee, odd. Did you mean 'api_key'? It takes: api_key, base_url"
     )
     assert "takes no option modle" in told("openai", api_key="unused", modle="m")
+    assert "load_model(spec, {'temperature': ...})" in told("openai", api_key="unused", temperature=0.1)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,7 @@ class MistralProvider(SdkProvider):
     async def aclose(self) -> None:
         """Close the client that this provider made. One that was passed in stays open."""
         if self._owned is not None:
+            self._closed = True
             await self._owned.__aexit__(None, None, None)
             self._owned.__exit__(None, None, None)
 

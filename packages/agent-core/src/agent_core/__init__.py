@@ -1,4 +1,4 @@
-"""agent-core: one completion type, one tool loop and one agent for every LLM vendor."""
+"""agent-core: one completion type and one tool loop for every LLM vendor."""
 
 from . import errors
 from ._abort import AbortSignal
@@ -14,7 +14,8 @@ from ._completion import (
 from ._deltas import Accumulator, CallDelta, CompletionDelta, accumulate
 from ._engine import CompletionFinished, EngineEvent, RequestStarted, ToolFinished, ToolStarted
 from ._history import FittedHistory, fit_history
-from ._loop import LoopFinished, ToolLoopHooks, ToolLoopResult, ToolLoopStream, run_tool_loop, stream_tool_loop
+from ._hooks import ToolLoopHooks
+from ._loop import LoopFinished, ToolLoopResult, ToolLoopStream, run_tool_loop, stream_tool_loop
 from ._messages import Message
 from ._model import Model
 from ._parts import AudioPart, FilePart, ImagePart, OtherPart, ReasoningPart, RefusalPart, TextPart, ToolCall

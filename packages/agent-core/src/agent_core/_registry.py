@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ._completion import CompletionRequest
 from ._model import Model
 from ._provider import Provider
 from .errors import AgentCoreError, ConfigError
@@ -132,8 +133,14 @@ def _check_options(name: str, factory: Any, options: Mapping[str, Any]) -> None:
         return
     unknown = [option for option in options if option not in parameters]
     if unknown:
+        from difflib import get_close_matches
+
+        near = get_close_matches(unknown[0], parameters, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        if unknown[0] in CompletionRequest.model_fields:
+            hint = f" {unknown[0]!r} is a setting of requests: load_model(spec, {{{unknown[0]!r}: ...}})"
         known = ", ".join(sorted(parameters))
-        raise ConfigError(f"provider {name!r} takes no option {', '.join(unknown)}; it takes: {known}")
+        raise ConfigError(f"provider {name!r} takes no option {', '.join(unknown)}.{hint} It takes: {known}")
 
 
 def _broken(name: str, point: EntryPoint, error: Exception) -> str:

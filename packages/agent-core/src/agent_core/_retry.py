@@ -37,7 +37,7 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         numbers = (self.max_retries, self.initial_delay, self.max_delay, self.max_retry_after, self.deadline or 0.0)
         if not all(number >= 0 for number in numbers) or not 0 <= self.jitter <= 1:  # NaN is neither
-            raise ConfigError("retry policy: numbers must not be negative, and jitter must be between 0 and 1")
+            raise ConfigError(f"retry policy: numbers must not be negative, and jitter not above 1: {self}")
 
     def start(self) -> Attempts:
         """Begin to count the tries of one request."""

@@ -76,6 +76,7 @@ class OpenAICompatibleProvider:
         self._retry = retry or (RetryPolicy() if max_retries is None else RetryPolicy(max_retries=max_retries))
         self._limits = Limits.checked(timeout, first_chunk_timeout, idle_timeout)
         self._owns_transport = transport is not None
+        self._closed = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -112,6 +113,7 @@ class OpenAICompatibleProvider:
     async def aclose(self) -> None:
         """Close what this provider opened. A client that was passed in stays open."""
         if self._owns_transport:
+            self._closed = True
             await self._transport.aclose()
 
     async def __aenter__(self) -> Self:
@@ -121,6 +123,8 @@ class OpenAICompatibleProvider:
         await self.aclose()
 
     def _body(self, request: CompletionRequest, *, stream: bool) -> dict[str, Any]:
+        if self._closed:
+            raise ConfigError(f"provider {self.name!r} was closed: build a new one")
         if not request.model:
             raise ConfigError("the request names no model: set CompletionRequest(model=...)")
         return encode_request(request, self.dialect, provider=self.name, stream=stream)

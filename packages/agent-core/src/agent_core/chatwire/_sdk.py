@@ -70,6 +70,8 @@ class SdkProvider(OpenAICompatibleProvider):
     ) -> None:
         self._owned: Any = None
         Limits.checked(timeout, first_chunk_timeout, idle_timeout)
+        if base_url and not base_url.strip().startswith(("http://", "https://")):
+            raise ConfigError(f"base_url must begin with http:// or https://, got {base_url!r}")
         if client is None:
             client = self._owned = self._client(api_key, base_url, timeout, headers)
             timeout = None  # the client has it, with a shorter wait for the connection
@@ -100,6 +102,7 @@ class SdkProvider(OpenAICompatibleProvider):
     async def aclose(self) -> None:
         """Close the client that this provider made. One that was passed in stays open."""
         if self._owned is not None:
+            self._closed = True
             await self._owned.close()
 
     def _client(

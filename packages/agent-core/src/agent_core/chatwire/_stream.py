@@ -47,7 +47,11 @@ class Limits(NamedTuple):
         """
         named = {"timeout": timeout, "first_chunk_timeout": first_chunk_timeout, "idle_timeout": idle_timeout}
         for name, seconds in named.items():
-            if seconds is not None and seconds <= 0:
+            if seconds is None:
+                continue
+            if not isinstance(seconds, int | float):
+                raise ConfigError(f"{name} must be a number of seconds, got {seconds!r}")
+            if seconds <= 0:
                 raise ConfigError(f"{name} must be more than 0 seconds, got {seconds:g}")
         return cls(timeout, first_chunk_timeout, idle_timeout)
 

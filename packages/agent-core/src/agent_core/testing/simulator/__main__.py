@@ -14,7 +14,6 @@ from ._voices import VENDORS
 __all__ = ["directions", "main"]
 
 _PREFIXES = {"openai": "OPENAI", "groq": "GROQ", "mistral": "MISTRAL", "together": "TOGETHER", "local": "OPENAI"}
-_NO_ADDRESS = ("mistral",)  # its SDK takes none from the environment
 _CLIENTS = {
     "openai": 'openai.OpenAI(base_url="{url}", api_key="unused")',
     "groq": 'groq.Groq(base_url="{url}", api_key="unused")',
@@ -28,8 +27,8 @@ def directions(vendor: str, base_url: str) -> str:
     """Tell how a client finds the simulator: by the environment, where its SDK looks there, or by an argument."""
     prefix = _PREFIXES[vendor]
     lines = [f"{vendor} is simulated at {base_url}", ""]
-    if vendor not in _NO_ADDRESS:
-        lines.append(f"  export {prefix}_BASE_URL={base_url}")
+    # Mistral's own SDK takes no address from the environment; the adapter does.
+    lines += [f"  export {prefix}_BASE_URL={base_url}"]
     lines += [f"  export {prefix}_API_KEY=unused", "", f"  {_CLIENTS[vendor].format(url=base_url)}", ""]
     return "\n".join([*lines, "Ctrl-C ends it."])
 
