@@ -28,7 +28,7 @@ CALL = {"tool_calls": [{"id": "c1", "name": "look", "arguments": "{}"}], "finish
 )
 async def test_wrong_arguments_are_refused_at_the_door(options: dict[str, Any], told: str) -> None:
     """Each is named, and the fix with it; nothing is asked of the model."""
-    provider = ScriptedProvider([])
+    provider = ScriptedProvider()
     with pytest.raises(ConfigError) as caught:
         await run_tool_loop(**{"provider": provider, **ASK, **options})
     assert told in str(caught.value)
@@ -37,7 +37,7 @@ async def test_wrong_arguments_are_refused_at_the_door(options: dict[str, Any], 
 
 async def run(handlers: dict[str, Any]) -> ToolLoopResult:
     """Have the model call `look` once."""
-    provider = ScriptedProvider([CALL, {"content": "done"}])
+    provider = ScriptedProvider(CALL, {"content": "done"})
     return await run_tool_loop(provider=provider, **ASK, tools=[TOOL], tool_handlers=handlers)
 
 
