@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import given
@@ -49,17 +49,17 @@ answers = st.lists(pieces(), max_size=12)
 def cut(delta: CompletionDelta, at: int) -> list[CompletionDelta]:
     """Cut a piece in two: its text, reasoning, refusal or arguments."""
     if delta.text:
-        return [delta._replace(text=delta.text[:at]), delta._replace(text=delta.text[at:])]
+        return [replace(delta, text=delta.text[:at]), replace(delta, text=delta.text[at:])]
     if delta.reasoning:
-        return [delta._replace(reasoning=delta.reasoning[:at]), delta._replace(reasoning=delta.reasoning[at:])]
+        return [replace(delta, reasoning=delta.reasoning[:at]), replace(delta, reasoning=delta.reasoning[at:])]
     if delta.refusal:
-        return [delta._replace(refusal=delta.refusal[:at]), delta._replace(refusal=delta.refusal[at:])]
+        return [replace(delta, refusal=delta.refusal[:at]), replace(delta, refusal=delta.refusal[at:])]
     if delta.calls:
         (call,) = delta.calls
         assert isinstance(call.arguments, str)
         first, rest = call.arguments[:at], call.arguments[at:]
         later = CallDelta(call.index, call.id, None, rest)
-        return [delta._replace(calls=(call._replace(arguments=first),)), delta._replace(calls=(later,))]
+        return [replace(delta, calls=(replace(call, arguments=first),)), replace(delta, calls=(later,))]
     return [delta]
 
 
@@ -111,10 +111,10 @@ def test_a_completion_taken_apart_comes_together_again(deltas: list[CompletionDe
 
 
 def _comparable(completion: Completion) -> Any:
-    fields = {field.name: getattr(completion, field.name) for field in dataclasses.fields(completion)}
-    fields["choices"] = [
+    told = {field.name: getattr(completion, field.name) for field in fields(completion)}
+    told["choices"] = [
         (choice.index, choice.message.parts, choice.finish_reason, choice.logprobs) for choice in completion.choices
     ]
     for derived in ("message", "raw_finish_reason"):
-        del fields[derived]
-    return fields
+        del told[derived]
+    return told

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from ._completion import Choice, Completion, FinishReason, Usage
 from ._json import compact_json, mend_text, read_json
@@ -18,13 +19,18 @@ from ._parts import Part, ReasoningPart, RefusalPart, TextPart, ToolCall
 __all__ = ["Accumulator", "CallDelta", "CompletionDelta", "accumulate", "usable_id"]
 
 
-class CallDelta(NamedTuple):
+# Each chunk of a stream makes one or two of these. A NamedTuple is as quick to make but three times as slow to read, a
+# frozen class is three times as slow to make.
+
+
+@dataclass(slots=True)
+class CallDelta:
     """A piece of a tool call. An index that was not on the wire is None; an object as arguments replaces text.
 
     `whole` says that the piece is a call of its own, as every entry of an answer that was not streamed.
     """
 
-    index: int | None = None  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    index: int | None = None
     id: str | None = None
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
@@ -33,7 +39,8 @@ class CallDelta(NamedTuple):
     legacy: bool = False
 
 
-class CompletionDelta(NamedTuple):
+@dataclass(slots=True)
+class CompletionDelta:
     """A piece of an answer, its fields in the order in which they apply: reasoning, text, refusal, parts, calls.
 
     Attributes:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from .._completion import Usage
 from .._deltas import CallDelta, CompletionDelta
 from .._door import thinking_fields
 from .._json import compact_json, mend_text, plain_value, read_json
@@ -52,12 +51,8 @@ class Decoder:
         choices = wire.pop("choices", None)
         dialect = self._dialect
         counts = dialect.pop_usage(wire)
-        usage = None
-        if counts:
-            if type(counts) is dict:
-                usage = dialect.usage(counts)
-            else:
-                wire["usage"] = counts
+        if counts and type(counts) is not dict:
+            wire["usage"], counts = counts, None
         if "error" in wire or choices is None or dialect.error_block in wire:
             self.error = dialect.pop_error(wire)
             if self.error is None and isinstance(data, NamedPayload) and data.event == "error":
@@ -67,12 +62,16 @@ class Decoder:
             id, model = _text(id), _text(model)
         if self._halves is not None:
             wire = plain_value(wire)
-        if not choices or type(choices) is not list:
-            return [CompletionDelta(choice=None, usage=usage, id=id, model=model, extras=wire or None, data=data)]
+        deltas: list[CompletionDelta] = []
+        if type(choices) is list:
+            for choice in choices:
+                deltas += self._choice(choice, whole)
+        if not deltas:
+            deltas.append(CompletionDelta(choice=None))
         # What belongs to the whole chunk goes with its first piece.
-        deltas = self._choice(choices[0], whole, usage, id, model, wire or None, data)
-        for choice in choices[1:]:
-            deltas += self._choice(choice, whole, None, None, None, None, b"")
+        first = deltas[0]
+        first.usage = dialect.usage(counts) if counts else None
+        first.id, first.model, first.extras, first.data = id, model, wire or None, data
         return deltas
 
     def flush(self) -> list[CompletionDelta]:
@@ -95,19 +94,10 @@ class Decoder:
             raise ValueError(f"expected a JSON object, got {type(wire).__name__}")
         return wire
 
-    def _choice(
-        self,
-        choice: Any,
-        whole: bool,
-        usage: Usage | None,
-        id: str | None,
-        model: str | None,
-        extras: dict[str, Any] | None,
-        data: bytes,
-    ) -> list[CompletionDelta]:
-        """Read one choice. The first piece carries what belongs to the choice, and to the chunk, as a whole."""
+    def _choice(self, choice: Any, whole: bool) -> list[CompletionDelta]:
+        """Read one choice. The first piece carries what belongs to the choice as a whole."""
         if type(choice) is not dict:
-            return [CompletionDelta(choice=None, usage=usage, id=id, model=model, extras=extras, data=data)]
+            return [CompletionDelta(choice=None)]
         # Perplexity sends both: an empty delta beside the whole message, the message so far beside each delta.
         said = choice.pop("message" if whole else "delta", None)
         if said is None:
@@ -143,13 +133,17 @@ class Decoder:
             if thought is None:
                 after = self._content(index, content)
         if said:
+            # Few chunks say more than one thing, so after each look comes a look at whether anything is left.
             said.pop("role", None)
-            reasoning, field, details = self._reasoning(index, said)
-            pieces = self._calls(said, whole)
-            refusal = said.pop("refusal", None)
-            if type(refusal) is not str:
-                refusal = compact_json(refusal) if refusal else ""
-            choice.update(said)
+            if "tool_calls" in said or "function_call" in said:
+                pieces = self._calls(said, whole)
+            if said:
+                reasoning, field, details = self._reasoning(index, said)
+            if said:
+                refusal = said.pop("refusal", None)
+                if type(refusal) is not str:
+                    refusal = compact_json(refusal) if refusal else ""
+                choice.update(said)
         if self._halves is not None:
             choice, refusal = plain_value(choice), mend_text(refusal)
         if thought is not None and reasoning:
@@ -169,8 +163,8 @@ class Decoder:
             after.append(CompletionDelta(calls=pieces, choice=index))
             pieces = ()
         head = CompletionDelta(
-            text, reasoning, pieces, index, finish, word, usage, field, refusal, parts,
-            signature, details, logprobs, id, model, extras, choice or None, data,
+            text, reasoning, pieces, index, finish, word, None, field, refusal, parts,
+            signature, details, logprobs, None, None, None, choice or None,
         )  # fmt: skip
         return [head, *after] if after else [head]
 
@@ -183,7 +177,8 @@ class Decoder:
         if type(legacy := said.pop("function_call", None)) is dict:
             # The old form has one call at most; its pieces carry neither id nor index.
             piece = _call({"function": legacy, "index": None if whole else -1}, whole)
-            pieces = (*pieces, piece._replace(legacy=True))
+            piece.legacy = True
+            pieces = (*pieces, piece)
         return pieces
 
     def _reasoning(self, index: int, said: dict[str, Any]) -> tuple[str, str | None, tuple[dict[str, Any], ...]]:
@@ -283,6 +278,6 @@ def _call(entry: dict[str, Any], whole: bool) -> CallDelta:
         entry.pop("id", None),
         name if type(name) is str else None,
         arguments,
-        {**entry, **function} or None,
+        {**entry, **function} if entry or function else None,
         whole,
     )
