@@ -21,7 +21,7 @@ from ._history import unanswered_calls
 from ._messages import Message
 from ._parts import ContentPart, ToolCall
 from ._provider import Completer, deltas_of, open_stream
-from .errors import AbortedError, ToolUseFailedError
+from .errors import AbortedError, ConfigError, ToolUseFailedError
 
 __all__ = [
     "Answer",
@@ -207,10 +207,12 @@ async def rounds(
                     raise
                 except Exception as error:  # a provider of the user's own may raise anything; the policy decides
                     failure = error
-                if failure is None or asked_again:
+                if failure is None or asked_again or (signal is not None and signal.aborted):
                     break
                 request, asked_again = await policy.ask_again(request, failure), True
             if failure is not None:
+                if signal is not None:  # a provider may make an error of its own from being cancelled
+                    signal.raise_if_aborted()
                 stand_in = await policy.provider_failed(failure, iteration)
                 if stand_in is None:
                     raise failure
@@ -253,7 +255,9 @@ async def _ask(
 ) -> AsyncGenerator[CompletionDelta | Completion]:
     """Ask the model: the deltas as they come, then the completion. No scope is open around a yield."""
     if not stream or not hasattr(provider, "stream"):
-        completion = await unless_aborted(signal, partial(provider.complete, request))
+        completion: Any = await unless_aborted(signal, partial(provider.complete, request))
+        if not isinstance(completion, Completion):
+            raise ConfigError(f"{provider.name}.complete() must return a Completion, not {type(completion).__name__}")
         for delta in deltas_of(completion) if stream else ():
             yield delta
         yield completion

@@ -8,11 +8,15 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from pydantic import ValidationError
+
 from ._completion import CompletionRequest
 from ._engine import Answer, PendingCall, Run, corrected
+from ._json import plain_value
 from ._messages import Message
 from ._parts import ToolCall
 from ._tools import AgentAction, ToolHandler, ToolResponse, call_function, response_text, tool_named, tool_result
@@ -58,6 +62,10 @@ class HookPolicy:
     actions: list[AgentAction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        if self.allowed is not None:
+            self.allowed = (self.allowed,) if isinstance(self.allowed, str) else tuple(self.allowed)
+        if not isinstance(self.hooks, ToolLoopHooks | None):
+            raise ConfigError(f"hooks must be ToolLoopHooks, got {type(self.hooks).__name__}")
         if not isinstance(self.handlers, Mapping):
             raise ConfigError(f"tool_handlers must map names to functions, got {type(self.handlers).__name__}")
         for name, handler in self.handlers.items():
@@ -87,12 +95,15 @@ class HookPolicy:
 
     async def decide(self, pending: PendingCall) -> Run | Answer:
         call = pending.call
-        name = tool_named(call.name, self.allowed) if self.allowed is not None else call.name
-        if name is None:
-            return _refusal(f"tool {call.name!r} is not allowed now. {_callable_names(self.allowed or ())}")
+        name = tool_named(call.name, self.handlers)
+        if self.allowed is not None:  # the name that would run counts, or the one that is meant where none would
+            meant = tool_named(call.name, self.allowed) if name is None else name
+            if meant not in self.allowed:
+                return _refusal(f"tool {call.name!r} is not allowed now. {_callable_names(self.allowed)}")
+            name = meant
+        name = name or call.name
         if pending.arguments is None:
             return _refusal(f"tool {call.name!r}: {pending.problem}")
-        name = tool_named(call.name, self.handlers) or name
         arguments = pending.arguments
         if self.hooks is not None and self.hooks.before_tool_call is not None:
             answer = await _answered(self.hooks.before_tool_call(name, arguments))
@@ -115,8 +126,8 @@ class HookPolicy:
         except Exception as error:  # a handler may raise anything: the model is told, and whoever reads the log
             _log.warning("tool %r failed; the model is told", name, exc_info=True)
             # The text of a KeyError is the key alone.
-            told = f"KeyError: {error}" if isinstance(error, KeyError) else str(error)
-            response = ToolResponse(status="error", message=told or type(error).__name__)
+            told = f"KeyError: {error}" if isinstance(error, KeyError) else plain_value(error)
+            response = ToolResponse(status="error", message=told)
             text = response_text(response)
         if self.hooks is not None and self.hooks.after_tool_call is not None:
             await _answered(self.hooks.after_tool_call(name, response))
@@ -129,9 +140,13 @@ class HookPolicy:
         if self.hooks is None or self.hooks.on_provider_error is None:
             return None
         answer = await _answered(self.hooks.on_provider_error(error, iteration))
-        if answer is None or isinstance(answer, Message):
-            return answer
-        return Message.model_validate(answer)
+        if answer is None:
+            return None
+        with suppress(ValidationError):
+            message = Message.model_validate(answer)
+            if message.role == "assistant":
+                return message
+        raise ConfigError(f"on_provider_error must return an assistant message or None, got {answer!r}")
 
     async def stop_after(self, iteration: int) -> bool:
         if self.hooks is None or self.hooks.should_break_early is None:
@@ -148,7 +163,7 @@ async def _answered(value: Any) -> Any:
 def _takes_two(hook: Callable[..., Any]) -> bool:
     try:
         inspect.signature(hook).bind(0, 0)
-    except TypeError:
+    except (TypeError, ValueError):  # it takes one, or shows none, as a builtin
         return False
     return True
 

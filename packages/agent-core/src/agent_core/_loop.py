@@ -74,7 +74,7 @@ async def run_tool_loop(
 
     Args:
         provider: what answers; not needed where `model` is a `Model`. One method, `complete`, is enough.
-        model: the model's name, or a `Model`.
+        model: the model's name, or a `Model`, which may stand in place of the provider as well.
         messages: the conversation so far, or the user's text; the list is not changed. Calls without an answer at its
             end are run first.
         tools: what is offered, in the OpenAI function form.
@@ -156,6 +156,10 @@ class ToolLoopStream:
     ) -> None:
         if isinstance(provider, str):
             raise ConfigError(f"provider={provider!r} is a name: pass load_provider({provider!r})")
+        if isinstance(provider, Model):  # which answers too, and has a name and settings of its own
+            model = model or provider
+            model = Model(provider.provider, model, provider.settings) if isinstance(model, str) else model
+            provider = provider.provider
         if isinstance(model, Model):
             provider, bound = provider or model.provider, model
         elif provider is None or not model:
@@ -164,14 +168,12 @@ class ToolLoopStream:
             bound = Model(provider, model)
         if max_iterations < 0:
             raise ConfigError(f"max_iterations must not be negative, got {max_iterations}")
-        first = {
-            **bound.settings,
-            **({} if temperature is None or "temperature" in bound.settings else {"temperature": temperature}),
-            **(settings or {}),
-            **({"tools": list(tools)} if tools else {}),
-            **({"tool_choice": tool_choice or "auto"} if tools else {}),
-        }
-        request = Model(provider, bound.name, first).request(messages)
+        own = {**({} if temperature is None else {"temperature": temperature}), **bound.settings}
+        said = {**(settings or {}), **({"tools": list(tools)} if tools else {})}
+        every = {**own, **said}
+        if choice := tool_choice or every.get("tool_choice") or ("auto" if every.get("tools") else None):
+            said["tool_choice"] = choice
+        request = Model(provider, bound.name, own).request(messages, **said)
         self._policy = HookPolicy(request, tool_handlers or {}, max_iterations, allowed_tool_names, hooks)
         self._transcript = list(request.messages)
         self._events = self._run(provider, signal, stream)

@@ -35,7 +35,7 @@ class Model:
     def __repr__(self) -> str:
         return f"<Model {self.provider.name}:{self.name}>"
 
-    def request(self, prompt: Prompt, **settings: Any) -> CompletionRequest:
+    def request(self, prompt: Prompt, /, **settings: Any) -> CompletionRequest:
         """Make the request for a prompt: what it says itself counts, then `settings`, then the model's own.
 
         Raises:
@@ -59,11 +59,11 @@ class Model:
                 extra |= fields.pop("extra")
         return CompletionRequest(**{"extra": extra, **fields})
 
-    async def complete(self, prompt: Prompt, **settings: Any) -> Completion:
+    async def complete(self, prompt: Prompt, /, **settings: Any) -> Completion:
         """Ask for a whole answer. Raises what the provider raises."""
         return await self.provider.complete(self.request(prompt, **settings))
 
-    def stream(self, prompt: Prompt, **settings: Any) -> AbstractAsyncContextManager[CompletionStream]:
+    def stream(self, prompt: Prompt, /, **settings: Any) -> AbstractAsyncContextManager[CompletionStream]:
         """Ask for an answer piece by piece: `async with model.stream("...") as stream`."""
         return open_stream(self.provider, self.request(prompt, **settings))
 

@@ -74,7 +74,7 @@ def tool_result(value: Any) -> ToolHandlerResult:
     """Read what a handler returned.
 
     Raises:
-        ValueError: it returned None, or a `ToolHandlerResult` or `ToolResponse` as a dict with a wrong field.
+        ValueError: it returned None, or a `ToolHandlerResult` as a dict with a wrong field.
     """
     if isinstance(value, ToolHandlerResult):
         return value
@@ -87,9 +87,15 @@ def tool_result(value: Any) -> ToolHandlerResult:
     if isinstance(value, Mapping):
         if "tool_response" in value:
             return ToolHandlerResult.model_validate(value)
-        if set(value) <= {"status", "message", "data"} and {"status", "message"} <= set(value):
+        if _is_response(value):
             return ToolHandlerResult(tool_response=ToolResponse.model_validate(value))
     return ToolHandlerResult(tool_response=ToolResponse(message="ok", data=value))
+
+
+def _is_response(value: Mapping[Any, Any]) -> bool:
+    """Tell a `ToolResponse` as a dict from data that happens to have a status and a message, as many services send."""
+    told = value.get("status") in ("success", "error") and isinstance(value.get("message"), str)
+    return told and set(value) <= {"status", "message", "data"}
 
 
 def response_text(response: ToolResponse) -> str:
@@ -119,5 +125,6 @@ async def call_function(function: Callable[..., Any], *arguments: Any) -> Any:
         return await function(*arguments)
     from anyio.to_thread import run_sync
 
-    value = await run_sync(lambda: function(*arguments), abandon_on_cancel=True)
+    # In a list, as trio refuses a coroutine from a thread.
+    (value,) = await run_sync(lambda: [function(*arguments)], abandon_on_cancel=True)
     return await value if inspect.isawaitable(value) else value
