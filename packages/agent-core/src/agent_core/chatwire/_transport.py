@@ -134,7 +134,7 @@ class _SdkReply:
         raise failure
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        pieces = self._response.iter_bytes()
+        pieces = _body_of(self._response.http_response)
         failure: ProviderError
         try:
             async for piece in pieces:
@@ -153,6 +153,17 @@ class _SdkReply:
             await self._response.close()
             async for _ in pieces:
                 pass
+
+
+def _body_of(response: Any) -> AsyncIterator[bytes]:
+    """Read an httpx or httpx2 response straight from the wire, where nothing is to be undone on the way.
+
+    `aiter_bytes` leads every piece through two more generators, for compression and for sizes: a tenth of all work.
+    """
+    if "content-encoding" in response.headers or response.is_stream_consumed:  # consumed by a hook that looked inside
+        pieces: AsyncIterator[bytes] = response.aiter_bytes()
+        return pieces
+    return aiter(response.stream)
 
 
 class SyncSdkTransport:
