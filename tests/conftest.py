@@ -6,6 +6,7 @@ import ipaddress
 import os
 import sys
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hand the sums of a pytest-xdist worker over."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["sums"] = totals()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Mend what a test has logged: a worker cannot hand over half a character, and the whole run would end."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "replace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.hookimpl(optionalhook=True)
