@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulated import SimulatedContract
-
 from agent_core_mistral import MistralProvider
+from simulated import SimulatedContract
 
 
 class TestMistral(SimulatedContract):

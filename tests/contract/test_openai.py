@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulated import SimulatedContract
-
 from agent_core_openai import OpenAIDialect, OpenAIProvider
+from simulated import SimulatedContract
 
 
 class TestOpenAI(SimulatedContract):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulated import SimulatedContract
-
 from agent_core_together import TogetherProvider
+from simulated import SimulatedContract
 
 
 class TestTogether(SimulatedContract):
