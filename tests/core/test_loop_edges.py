@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import datetime
 import json
@@ -312,6 +313,32 @@ async def test_whatever_fails_in_a_handler_is_told_as_an_error(given: Any, told:
     assert (answer["status"], [response.status for _, response in heard], result.text) == ("error", ["error"], "done")
     if not isinstance(given, StopIteration | StopAsyncIteration):  # Python renames those on their way
         assert told in answer["message"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_cancellation_of_the_handlers_own_making_is_a_failure() -> None:
+    """A task it waited for was cancelled; the loop was not."""
+
+    async def wait_for_another(arguments: dict[str, Any]) -> str:
+        other = asyncio.ensure_future(asyncio.sleep(60))
+        other.cancel()
+        await other
+        return "never"
+
+    result, _ = await run(calling("look"), STOP, handlers={"look": wait_for_another}, signal=AbortSignal())
+    (answer,) = answers(result)
+    assert (answer["status"], result.text) == ("error", "done")
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, SystemExit])
+def test_an_end_of_the_program_is_no_failure_of_a_tool(failure: type[BaseException]) -> None:
+    """It goes through."""
+
+    async def end(arguments: dict[str, Any]) -> str:
+        raise failure
+
+    with pytest.raises(failure):
+        anyio.run(partial(run, calling("look"), STOP, handlers={"look": end}))
 
 
 async def test_actions_come_in_the_order_of_their_calls() -> None:
@@ -714,8 +741,14 @@ async def test_a_provider_that_gives_no_completion_is_told_so(reply: Any, stream
     """By its name."""
     options: dict[str, Any] = {"provider": Least(reply), "model": "m", "messages": ASK}
     start = read_through if streamed else run_tool_loop
-    with pytest.raises(errors.ConfigError, match=r"least\.complete\(\) must return a Completion, not "):
+    with pytest.raises(errors.ConfigError, match="provider 'least' must give a Completion, not "):
         await start(**options)
+
+
+async def test_an_answer_that_is_no_assistants_is_refused() -> None:
+    """It could not stand in the conversation."""
+    with pytest.raises(errors.ConfigError, match="provider 'least' gave a message of role 'user'"):
+        await run_tool_loop(provider=Least(Completion(Message.user("hi"))), model="m", messages=ASK)
 
 
 @pytest.mark.parametrize(

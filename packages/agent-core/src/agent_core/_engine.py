@@ -255,9 +255,7 @@ async def _ask(
 ) -> AsyncGenerator[CompletionDelta | Completion]:
     """Ask the model: the deltas as they come, then the completion. No scope is open around a yield."""
     if not stream or not hasattr(provider, "stream"):
-        completion: Any = await unless_aborted(signal, partial(provider.complete, request))
-        if not isinstance(completion, Completion):
-            raise ConfigError(f"{provider.name}.complete() must return a Completion, not {type(completion).__name__}")
+        completion = _checked(provider, await unless_aborted(signal, partial(provider.complete, request)))
         for delta in deltas_of(completion) if stream else ():
             yield delta
         yield completion
@@ -272,9 +270,18 @@ async def _ask(
         finally:
             if isinstance(deltas, AsyncGenerator):  # a stream of the user's own may leave its generator to us
                 await deltas.aclose()
-        yield opened.completion
+        yield _checked(provider, opened.completion)
     finally:
         await manager.__aexit__(None, None, None)
+
+
+def _checked(provider: Completer, completion: Any) -> Completion:
+    """Take what a provider of the user's own gave, or say what is wrong with it."""
+    if not isinstance(completion, Completion):
+        raise ConfigError(f"provider {provider.name!r} must give a Completion, not {type(completion).__name__}")
+    if (role := completion.message.role) != "assistant":
+        raise ConfigError(f"provider {provider.name!r} gave a message of role {role!r} as its answer")
+    return completion
 
 
 def _pending(call: ToolCall, *, cut_off: bool) -> PendingCall:

@@ -19,7 +19,16 @@ from ._engine import Answer, PendingCall, Run, corrected
 from ._json import plain_value
 from ._messages import Message
 from ._parts import ToolCall
-from ._tools import AgentAction, ToolHandler, ToolResponse, call_function, response_text, tool_named, tool_result
+from ._tools import (
+    AgentAction,
+    ToolHandler,
+    ToolResponse,
+    call_function,
+    cancelled_by_itself,
+    response_text,
+    tool_named,
+    tool_result,
+)
 from .errors import ConfigError
 
 __all__ = ["HookPolicy", "ToolLoopHooks"]
@@ -123,7 +132,9 @@ class HookPolicy:
             result = tool_result(await call_function(self.handlers[name], arguments))
             text, response = response_text(result.tool_response), result.tool_response
             self.actions += result.actions
-        except Exception as error:  # a handler may raise anything: the model is told, and whoever reads the log
+        except BaseException as error:  # a handler may raise anything: the model is told, and whoever reads the log
+            if not isinstance(error, Exception) and not cancelled_by_itself(error):
+                raise
             _log.warning("tool %r failed; the model is told", name, exc_info=True)
             # The text of a KeyError is the key alone.
             told = f"KeyError: {error}" if isinstance(error, KeyError) else plain_value(error)

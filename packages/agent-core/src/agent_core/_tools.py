@@ -7,6 +7,7 @@ the engine and its front doors.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +21,7 @@ __all__ = [
     "ToolHandlerResult",
     "ToolResponse",
     "call_function",
+    "cancelled_by_itself",
     "response_text",
     "tool_named",
     "tool_result",
@@ -117,6 +119,18 @@ def tool_named(name: str, known: Collection[str]) -> str | None:
         return name
     bare = name.partition("<|")[0].strip().removeprefix("functions.")
     return bare if bare in known else None
+
+
+def cancelled_by_itself(error: BaseException) -> bool:
+    """Tell asyncio's `CancelledError` that a function raised by itself, as of a task it waited for, from a real one."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # another event loop runs
+        return False
+    return task is not None and task.cancelling() == 0
 
 
 async def call_function(function: Callable[..., Any], *arguments: Any) -> Any:

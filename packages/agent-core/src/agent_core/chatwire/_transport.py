@@ -389,7 +389,10 @@ def _raw_call(client: Any, body: dict[str, Any], timeout: float | None) -> Any:
 
 
 def _without_retries(client: Any) -> Any:
-    return client.with_options(max_retries=0) if hasattr(client, "with_options") else client
+    try:
+        return client.with_options(max_retries=0)
+    except (AttributeError, TypeError):  # it has no such method, or is a subclass that cannot be made anew
+        return client
 
 
 async def _in_thread(call: Callable[[], _T], *, undo: Callable[[_T], object] | None = None) -> _T:
