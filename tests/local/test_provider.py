@@ -190,7 +190,7 @@ async def test_a_closed_provider_starts_nothing(scripted: Scripted) -> None:
     provider = LocalProvider()
     await provider.aclose()
     await provider.aclose()
-    with pytest.raises(ConfigError, match="this local provider was closed"):
+    with pytest.raises(ConfigError, match="was closed: build a new one"):
         await provider.complete(request())
     assert not scripted.acquired
 
