@@ -92,6 +92,15 @@ FITTED: dict[str, tuple[list[Message], list[Message]]] = {
     "a legacy call without an answer": ([ASK, legacy(), GO_ON], [ASK, GO_ON]),
     "a legacy call answered for another": ([ASK, legacy("look"), result("save"), GO_ON], [ASK, GO_ON]),
     "a legacy call answered by a tool message": ([ASK, legacy(), answer("a"), GO_ON], [ASK, GO_ON]),
+    "calls in a question": ([Message(role="user", parts=[TextPart("ask"), ToolCall("a", "look")]), answer("a")], [ASK]),
+    "calls in an answer": (
+        [
+            ASK,
+            calling("a"),
+            Message.build("tool", [TextPart("ok"), ToolCall("b", "look")], tool_call_id="a", name="look"),
+        ],
+        [ASK, calling("a"), answer("a")],
+    ),
     "a call answered by a function message": ([ASK, calling("a"), result(), GO_ON], [ASK, GO_ON]),
 }
 
@@ -261,7 +270,7 @@ answers = st.builds(
 others = st.builds(
     Message,
     role=st.sampled_from(["system", "user", "developer"]),
-    parts=st.lists(st.builds(TextPart, texts) | st.builds(ImagePart, texts), max_size=2),
+    parts=st.lists(st.builds(TextPart, texts) | st.builds(ImagePart, texts) | calls, max_size=2),
     status=statuses,
 )
 

@@ -63,6 +63,9 @@ def fit_history(
             place = _skip_answers(messages, place)
             continue
         if message.role != "assistant":
+            if message.tool_calls:
+                notes.append(f"left out calls in a message of another role ({message.role})")
+                message = _without_calls(message)
             kept.append(message)
             continue
         message = _without_foreign(message, provider, model, notes)
@@ -71,13 +74,13 @@ def fit_history(
             following = messages[place:end]
             answers = [answer for _, answer in _pairs(calls, following) if answer is not None]
             if len(answers) == len(calls):
-                kept += [message, *answers]
+                kept += [message, *map(_without_calls, answers)]
                 notes += [_orphan(answer) for answer in following if not any(answer is one for one in answers)]
                 place = end
                 continue
             notes.append(f"left out an exchange without all its answers ({', '.join(call.name for call in calls)})")
             place = end
-            message = _with_parts(message, [part for part in message.parts if not isinstance(part, ToolCall)])
+            message = _without_calls(message)
         if any(not isinstance(part, ReasoningPart) for part in message.parts):
             kept.append(message)
     return FittedHistory(_with_ids(kept, call_id_form, notes), tuple(notes))
@@ -107,6 +110,11 @@ def _answers(answer: Message, call: ToolCall) -> bool:
     if call.legacy:
         return answer.role == "function" and answer.name == call.name
     return answer.role == "tool" and (answer.tool_call_id or "") == call.id
+
+
+def _without_calls(message: Message) -> Message:
+    parts = [part for part in message.parts if not isinstance(part, ToolCall)]
+    return message if len(parts) == len(message.parts) else _with_parts(message, parts)
 
 
 def _with_parts(message: Message, parts: Sequence[Part]) -> Message:

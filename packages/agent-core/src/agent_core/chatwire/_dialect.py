@@ -144,7 +144,7 @@ class Dialect:
         fields: dict[str, Any] = {}
         for part in reasoning:
             if part.field in self.reasoning_keys and part.text:
-                fields[part.field] = fields.get(part.field, "") + part.text
+                fields[part.field] = fields.get(part.field, "") + mend_text(part.text)
             if part.details and part.field != "thinking":  # which is content
                 fields["reasoning_details"] = [*fields.get("reasoning_details", ()), *part.details]
         return fields

@@ -53,7 +53,7 @@ def encode_message(message: Message, dialect: Dialect) -> dict[str, Any]:
     if content != "" or not calls:
         wire["content"] = content
     if message.role == "assistant":
-        if refusal := message.refusal:
+        if refusal := mend_text(message.refusal):
             if dialect.knows_refusal:
                 wire["refusal"] = refusal
             else:
@@ -71,7 +71,7 @@ def encode_message(message: Message, dialect: Dialect) -> dict[str, Any]:
     elif message.role == "tool":
         wire["tool_call_id"] = message.tool_call_id
     elif message.name:
-        wire["name"] = dialect.tool_name(message.name) if message.role == "function" else message.name
+        wire["name"] = dialect.tool_name(message.name) if message.role == "function" else mend_text(message.name)
     wire |= message.extras
     return dialect.message(message, wire)
 
