@@ -120,7 +120,7 @@ def test_a_standard_test_can_be_excused() -> None:
         "Bearer abcdefgh12345",
         "authorization: x",
         "sk-abcdefghijklmnop",
-        "gsk_abcdefghijklmnop",
+        "gsk_abcdefghijkl",
         "api-key: 1",
         "Cookie: a",
     ],
