@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from .._deltas import CallDelta, CompletionDelta
 from .._door import thinking_fields
 from .._json import compact_json, mend_text, plain_value, read_json
-from .._parts import OtherPart, Part, ReasoningPart, RefusalPart, TextPart
+from .._parts import OtherPart, ReasoningPart, RefusalPart, TextPart
 from ._dialect import Dialect
 from ._sse import NamedPayload
 from ._think import ThinkSplitter
@@ -47,7 +47,14 @@ class Decoder:
         Raises:
             ValueError: the text is not JSON, or no object.
         """
-        wire = self._parse(data)
+        try:
+            wire = from_json(data)
+        except ValueError:
+            # pydantic-core refuses half an emoji, which a server may send when it cuts one over two chunks.
+            wire = read_json(data)
+            self._halves = self._halves or {}
+        if type(wire) is not dict:
+            raise ValueError(f"expected a JSON object, got {type(wire).__name__}")
         choices = wire.pop("choices", None)
         dialect = self._dialect
         counts = dialect.pop_usage(wire)
@@ -83,17 +90,6 @@ class Decoder:
             deltas.append(_piece(index, field == "reasoning", mend_text(half)))
         return deltas
 
-    def _parse(self, data: bytes) -> dict[str, Any]:
-        try:
-            wire = from_json(data)
-        except ValueError:
-            # pydantic-core refuses half an emoji, which a server may send when it cuts one over two chunks.
-            wire = read_json(data)
-            self._halves = self._halves or {}
-        if type(wire) is not dict:
-            raise ValueError(f"expected a JSON object, got {type(wire).__name__}")
-        return wire
-
     def _choice(self, choice: Any, whole: bool) -> list[CompletionDelta]:
         """Read one choice. The first piece carries what belongs to the choice as a whole."""
         if type(choice) is not dict:
@@ -117,21 +113,10 @@ class Decoder:
         content = said.pop("content", None)
         if (copy := self._dialect.content_copy) is not None and (choice.get(copy) or "") == (content or ""):
             choice.pop(copy, None)
-        text = reasoning = refusal = ""
+        reasoning = refusal = ""
         field: str | None = None
-        pieces: tuple[CallDelta, ...] = ()
-        parts: tuple[Part, ...] = ()
         details: tuple[dict[str, Any], ...] = ()
-        signature: str | None = None
-        thought = None
-        after: list[CompletionDelta] = []
-        if type(content) is str and not self._think and self._halves is None:
-            text = content
-        elif content is not None and content != "":
-            if type(content) is list and len(content) == 1 and self._halves is None:
-                thought = thinking_fields(content[0])  # the usual piece while Mistral thinks
-            if thought is None:
-                after = self._content(index, content)
+        pieces: tuple[CallDelta, ...] = ()
         if said:
             # Few chunks say more than one thing, so after each look comes a look at whether anything is left.
             said.pop("role", None)
@@ -146,27 +131,37 @@ class Decoder:
                 choice.update(said)
         if self._halves is not None:
             choice, refusal = plain_value(choice), mend_text(refusal)
-        if thought is not None and reasoning:
-            after = [self._thought(index, "thinking", *thought)]
-        elif thought is not None:
-            reasoning, signature, details = thought
-            field = "thinking"
-        elif after and (not reasoning or not after[0].reasoning):
-            # The first piece of content joins the head: reasoning comes before text there too.
-            lead = after.pop(0)
-            text, parts, refusal = lead.text, lead.parts, lead.refusal or refusal
-            if lead.reasoning_field is not None:
-                reasoning, field = reasoning or lead.reasoning, lead.reasoning_field
-                details = details or lead.details
-            signature = lead.signature
-        if after:  # calls follow what was said
-            after.append(CompletionDelta(calls=pieces, choice=index))
-            pieces = ()
         head = CompletionDelta(
-            text, reasoning, pieces, index, finish, word, None, field, refusal, parts,
-            signature, details, logprobs, None, None, None, choice or None,
+            "", reasoning, pieces, index, finish, word, None, field, refusal, (),
+            None, details, logprobs, None, None, None, choice or None,
         )  # fmt: skip
-        return [head, *after] if after else [head]
+        if type(content) is str and not self._think and self._halves is None:
+            head.text = content
+        elif content is not None and content != "":
+            return self._with_content(head, index, content)
+        return [head]
+
+    def _with_content(self, head: CompletionDelta, index: int, content: Any) -> list[CompletionDelta]:
+        """Join content that is not mere text to the first piece, and put after it what that has no room for."""
+        if type(content) is list and len(content) == 1 and self._halves is None and not head.reasoning:
+            thought = thinking_fields(content[0])  # the usual piece while Mistral thinks
+            if thought is not None:
+                head.reasoning, head.signature, head.details = thought
+                head.reasoning_field = "thinking"
+                return [head]
+        after = self._content(index, content)
+        if after and (not head.reasoning or not after[0].reasoning):
+            # Reasoning comes before text in one piece, as it does in a list.
+            lead = after.pop(0)
+            head.text, head.parts, head.refusal = lead.text, lead.parts, lead.refusal or head.refusal
+            if lead.reasoning_field is not None:
+                head.reasoning, head.reasoning_field = head.reasoning or lead.reasoning, lead.reasoning_field
+                head.details = head.details or lead.details
+            head.signature = lead.signature
+        if after:  # calls follow what was said
+            after.append(CompletionDelta(calls=head.calls, choice=index))
+            head.calls = ()
+        return [head, *after]
 
     def _calls(self, said: dict[str, Any], whole: bool) -> tuple[CallDelta, ...]:
         calls = said.pop("tool_calls", None)
@@ -174,7 +169,7 @@ class Decoder:
             said["tool_calls"] = calls
             calls = None
         pieces = tuple([_call(entry, whole) for entry in calls if type(entry) is dict]) if calls else ()
-        if type(legacy := said.pop("function_call", None)) is dict:
+        if said and type(legacy := said.pop("function_call", None)) is dict:
             # The old form has one call at most; its pieces carry neither id nor index.
             piece = _call({"function": legacy, "index": None if whole else -1}, whole)
             piece.legacy = True
@@ -267,17 +262,21 @@ def _call(entry: dict[str, Any], whole: bool) -> CallDelta:
     function = entry.pop("function", None)
     if type(function) is not dict:
         function = {}
-    name, arguments = function.pop("name", None), function.pop("arguments", None)
-    if arguments is not None and type(arguments) not in (str, dict):
+    arguments, index = function.pop("arguments", None), entry.pop("index", None)
+    if type(arguments) is not str and type(arguments) is not dict and arguments is not None:
         arguments = compact_json(arguments)
-    index = entry.pop("index", None)
+    if type(index) is not int:
+        index = _whole_number(index)  # the together SDK makes it a float
+    if not function and not entry:  # a piece of arguments, as most are
+        return CallDelta(index, None, None, arguments, None, whole)
+    name = function.pop("name", None)
     if entry.get("type") in ("function", None):
         entry.pop("type", None)
     return CallDelta(
-        index if type(index) is int else _whole_number(index),  # the together SDK makes it a float
+        index,
         entry.pop("id", None),
         name if type(name) is str else None,
         arguments,
-        {**entry, **function} if entry or function else None,
+        {**entry, **function} or None,
         whole,
     )

@@ -25,7 +25,7 @@ class EventParser:
         ended: the mark `[DONE]` came as the very last line, without the blank line after it.
     """
 
-    __slots__ = ("_begun", "_data", "_held", "_name", "_return_pending", "ended")
+    __slots__ = ("_begun", "_between_events", "_data", "_held", "_name", "_return_pending", "ended")
 
     def __init__(self) -> None:
         self._held: list[bytes] = []  # the pieces of a line that is not complete yet
@@ -33,21 +33,23 @@ class EventParser:
         self._name = b""
         self._begun = False
         self._return_pending = False
+        self._between_events = False
         self.ended = False
 
     def feed(self, piece: bytes) -> list[bytes]:
         """Give the payloads of the events that end in this piece."""
+        # Most vendors send each event as a piece of its own, which has no other line end than the pair that closes it.
+        if self._between_events and 13 not in piece and piece[:6] == b"data: ":
+            end = piece.find(b"\n")
+            if 6 < end == len(piece) - 2 and piece[-1] == 10:
+                return [piece[6:end]]
         if not self._begun:
             piece = self._without_mark(piece)
         if 13 in piece or self._return_pending:
             piece = self._unix_lines(piece)
-        if 10 not in piece:
-            if piece:
-                self._held.append(piece)
-            return []
         # One split is cheaper than a search for the blank line, and serves every cut.
         lines = piece.split(b"\n")
-        if self._held:
+        if self._held and len(lines) > 1:
             self._held.append(lines[0])
             lines[0] = b"".join(self._held)
             self._held.clear()
@@ -56,31 +58,33 @@ class EventParser:
         payloads: list[bytes] = []
         data = self._data
         for line in lines:
-            if not line:
-                if data and (payload := self._event()):
-                    payloads.append(payload)
+            if line[:6] == b"data: ":  # CPython 3.12 takes three times as long for startswith
+                data.append(line[6:])
+            elif not line:
+                if payload := b"\n".join(data):
+                    payloads.append(self._named(payload) if self._name else payload)
+                data.clear()
                 self._name = b""
             elif line.startswith(b"data:"):
-                data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+                data.append(line[5:])
             elif line.startswith(b"event:"):
                 self._name = line[6:].strip()
+        self._between_events = not (self._held or data or self._name or self._return_pending)
         return payloads
 
     def rest(self) -> bytes | None:
         """Give the payload that no blank line followed when the stream ended, if there is one."""
         self._return_pending = False
-        self.feed(b"\n")
-        payload = self._event() if self._data else b""
-        self.ended = payload == DONE
-        return None if self.ended else payload or None
+        payloads = self.feed(b"\n\n")
+        self.ended = payloads == [DONE]
+        return None if self.ended or not payloads else payloads[0]
 
-    def _event(self) -> bytes:
-        payload = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        self._data.clear()
-        if self._name and self._name != b"message":
-            payload = NamedPayload(payload)
-            payload.event = self._name.decode("utf-8", "replace")
-        return payload
+    def _named(self, payload: bytes) -> bytes:
+        if self._name == b"message":
+            return payload
+        named = NamedPayload(payload)
+        named.event = self._name.decode("utf-8", "replace")
+        return named
 
     def _without_mark(self, piece: bytes) -> bytes:
         """Drop a byte-order mark at the very start; hold the piece while it could still become one."""
