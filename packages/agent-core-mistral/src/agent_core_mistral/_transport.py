@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agent_core.chatwire import CONNECT_TIMEOUT, READ_TIMEOUT, Reply, error_from_exception, error_from_response
+from agent_core.chatwire import CONNECT_TIMEOUT, READ_TIMEOUT, Reply, body_of, error_from_exception, error_from_response
 from agent_core.errors import ConfigError, ProviderError
 
 __all__ = ["MistralTransport"]
@@ -104,7 +104,7 @@ class _Exchange:
     async def chunks(self) -> AsyncGenerator[bytes]:
         failure: ProviderError
         try:
-            async with aclosing(self.response.aiter_bytes()) as pieces:
+            async with aclosing(body_of(self.response)) as pieces:
                 async for piece in pieces:
                     yield piece
             return

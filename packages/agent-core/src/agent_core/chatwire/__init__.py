@@ -9,7 +9,7 @@ from ._errors import error_from_exception, error_from_object, error_from_respons
 from ._provider import OpenAICompatibleProvider
 from ._sdk import CONNECT_TIMEOUT, READ_TIMEOUT, SdkProvider
 from ._stream import ChatStream
-from ._transport import ObjectTransport, Reply, SdkTransport, SyncSdkTransport, Transport, transport_for
+from ._transport import ObjectTransport, Reply, SdkTransport, SyncSdkTransport, Transport, body_of, transport_for
 
 __all__ = [
     "CONNECT_TIMEOUT",
@@ -23,6 +23,7 @@ __all__ = [
     "SdkTransport",
     "SyncSdkTransport",
     "Transport",
+    "body_of",
     "error_from_exception",
     "error_from_object",
     "error_from_response",

@@ -22,7 +22,7 @@ from pydantic_core import from_json, to_json
 from ..errors import ConfigError, ProtocolError, ProviderError
 from ._errors import error_from_exception
 
-__all__ = ["ObjectTransport", "Reply", "SdkTransport", "SyncSdkTransport", "Transport", "transport_for"]
+__all__ = ["ObjectTransport", "Reply", "SdkTransport", "SyncSdkTransport", "Transport", "body_of", "transport_for"]
 
 _EVENTS = "text/event-stream"
 _T = TypeVar("_T")
@@ -134,7 +134,7 @@ class _SdkReply:
         raise failure
 
     async def chunks(self) -> AsyncGenerator[bytes]:
-        pieces = _body_of(self._response.http_response)
+        pieces = body_of(self._response.http_response)
         failure: ProviderError
         try:
             async for piece in pieces:
@@ -155,15 +155,18 @@ class _SdkReply:
                 pass
 
 
-def _body_of(response: Any) -> AsyncIterator[bytes]:
-    """Read an httpx or httpx2 response straight from the wire, where nothing is to be undone on the way.
+def body_of(response: Any) -> AsyncGenerator[bytes]:
+    """Read an httpx or httpx2 response straight from the wire, where nothing is to be undone or seen on the way.
 
     `aiter_bytes` leads every piece through two more generators, for compression and for sizes: a tenth of all work.
     """
-    if "content-encoding" in response.headers or response.is_stream_consumed:  # consumed by a hook that looked inside
-        pieces: AsyncIterator[bytes] = response.aiter_bytes()
-        return pieces
-    return aiter(response.stream)
+    pieces: AsyncGenerator[bytes]
+    known = type(response).__module__ in ("httpx", "httpx2")  # a class of someone else's may want to see what is read
+    if known and "content-encoding" not in response.headers and not response.is_stream_consumed:  # as by a hook
+        pieces = aiter(response.stream)
+    else:
+        pieces = response.aiter_bytes()
+    return pieces
 
 
 class SyncSdkTransport:
