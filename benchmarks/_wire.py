@@ -85,11 +85,9 @@ def _delta(vendor: str, kind: str, number: int) -> dict[str, Any]:
         first = number == 1
         function = {"name": "get_weather", "arguments": ""} if first else {"arguments": _PIECES[number % len(_PIECES)]}
         call: dict[str, Any] = {"index": 0, **({"id": "Abcdef123", "type": "function"} if first else {})}
-        if vendor == "mistral":  # sends whole calls only; its SDK refuses pieces without a name
-            call, function = (
-                {"id": "Abcdef123", "index": 0},
-                {"name": "get_weather", "arguments": function["arguments"]},
-            )
+        if vendor == "mistral" and not first:  # as models that others made send them there; its own send whole calls
+            call, function = {"type": "function", "index": 0}, {"name": "", **function}
+            return {"tool_calls": [{**call, "function": function}], "index": 0, "content": ""}
         return {"tool_calls": [{**call, "function": function}]}
     if vendor == "mistral":
         return {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": word}]}]}
