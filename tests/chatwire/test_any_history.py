@@ -111,3 +111,13 @@ def test_any_request_makes_a_body_that_can_be_sent(
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
+@pytest.mark.parametrize("field", ["reasoning", "thinking"])
+def test_half_an_emoji_in_a_thought_is_replaced(dialect: type[Dialect], field: str) -> None:
+    """In whatever field or content it is written, as everywhere else."""
+    thought = ReasoningPart("hm\ud83d", field=field)
+    asked = CompletionRequest(model="m", messages=[Message(role="assistant", parts=[thought, TextPart("a")])])
+    body = encode_request(asked, dialect(), provider="p", stream=False)
+    assert json.dumps(body, ensure_ascii=False).encode("utf-8")

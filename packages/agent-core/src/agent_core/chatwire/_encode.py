@@ -6,6 +6,7 @@ Decides the common form; names and shapes that differ are the dialect's. The his
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -80,8 +81,12 @@ def _content(message: Message, dialect: Dialect) -> str | list[dict[str, Any]]:
     content = message.content
     if isinstance(content, str) and not any(_needs_a_list(part, dialect) for part in message.parts):
         return mend_text(content)
-    parts = [dialect.content_part(part) for part in message.parts]
+    parts = [dialect.content_part(_mended(part)) for part in message.parts]
     return [part for part in parts if part is not None]
+
+
+def _mended(part: Part) -> Part:
+    return replace(part, text=mend_text(part.text)) if isinstance(part, ReasoningPart) else part
 
 
 def _needs_a_list(part: Part, dialect: Dialect) -> bool:
