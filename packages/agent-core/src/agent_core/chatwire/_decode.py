@@ -29,13 +29,14 @@ class Decoder:
         error: the error object that a chunk or body held, once there was one.
     """
 
-    __slots__ = ("_dialect", "_halves", "_splitters", "_think", "error")
+    __slots__ = ("_dialect", "_halves", "_plain", "_splitters", "_think", "error")
 
     def __init__(self, dialect: Dialect, *, think_tags: bool = False) -> None:
         self._dialect = dialect
         self._think = think_tags
-        self._splitters: dict[int, ThinkSplitter] = {}
-        self._halves: dict[tuple[int, str], str] | None = None  # halves of an emoji that wait for the other one
+        self._plain = not think_tags  # text is handed on as it is
+        self._splitters: dict[int | None, ThinkSplitter] = {}
+        self._halves: dict[tuple[int | None, str], str] | None = None  # halves of an emoji that wait for the other one
         self.error: Any = None
 
     def decode(self, data: bytes, *, whole: bool = False) -> list[CompletionDelta]:
@@ -52,7 +53,7 @@ class Decoder:
         except ValueError:
             # pydantic-core refuses half an emoji, which a server may send when it cuts one over two chunks.
             wire = read_json(data)
-            self._halves = self._halves or {}
+            self._halves, self._plain = self._halves or {}, False
         if type(wire) is not dict:
             raise ValueError(f"expected a JSON object, got {type(wire).__name__}")
         choices = wire.pop("choices", None)
@@ -69,16 +70,20 @@ class Decoder:
             id, model = _text(id), _text(model)
         if self._halves is not None:
             wire = plain_value(wire)
-        deltas: list[CompletionDelta] = []
-        if type(choices) is list:
-            for choice in choices:
+        if not choices or type(choices) is not list:
+            deltas = [CompletionDelta(choice=None)]
+        else:
+            deltas = self._choice(choices[0], whole)
+            for choice in choices[1:]:
                 deltas += self._choice(choice, whole)
-        if not deltas:
-            deltas.append(CompletionDelta(choice=None))
         # What belongs to the whole chunk goes with its first piece.
         first = deltas[0]
-        first.usage = dialect.usage(counts) if counts else None
-        first.id, first.model, first.extras, first.data = id, model, wire or None, data
+        if counts:
+            first.usage = dialect.usage(counts)
+        first.id = id
+        first.model = model
+        first.extras = wire or None
+        first.data = data
         return deltas
 
     def flush(self) -> list[CompletionDelta]:
@@ -92,8 +97,10 @@ class Decoder:
 
     def _choice(self, choice: Any, whole: bool) -> list[CompletionDelta]:
         """Read one choice. The first piece carries what belongs to the choice as a whole."""
+        head = CompletionDelta()
         if type(choice) is not dict:
-            return [CompletionDelta(choice=None)]
+            head.choice = None
+            return [head]
         # Perplexity sends both: an empty delta beside the whole message, the message so far beside each delta.
         said = choice.pop("message" if whole else "delta", None)
         if said is None:
@@ -101,47 +108,40 @@ class Decoder:
         if type(said) is not dict:
             said = {}
         index = choice.pop("index", 0)
-        if type(index) is not int:
-            index = _whole_number(index) or 0
+        head.choice = index if type(index) is int else _whole_number(index) or 0
         word = choice.pop("finish_reason", None)
-        finish = None if word is None else self._dialect.finish_reason(word := str(word))
+        if word is not None:
+            head.raw_finish_reason = str(word)
+            head.finish_reason = self._dialect.finish_reason(head.raw_finish_reason)
         logprobs = choice.pop("logprobs", None)
-        if logprobs is not None and (read := self._dialect.logprobs(logprobs, choice, said)) is not logprobs:
-            if read is None:
+        if logprobs is not None:
+            head.logprobs = self._dialect.logprobs(logprobs, choice, said)
+            if head.logprobs is None:
                 choice["logprobs"] = logprobs
-            logprobs = read
         content = said.pop("content", None)
         if (copy := self._dialect.content_copy) is not None and (choice.get(copy) or "") == (content or ""):
             choice.pop(copy, None)
-        reasoning = refusal = ""
-        field: str | None = None
-        details: tuple[dict[str, Any], ...] = ()
-        pieces: tuple[CallDelta, ...] = ()
         if said:
             # Few chunks say more than one thing, so after each look comes a look at whether anything is left.
             said.pop("role", None)
             if "tool_calls" in said or "function_call" in said:
-                pieces = self._calls(said, whole)
+                head.calls = _calls(said, whole)
             if said:
-                reasoning, field, details = self._reasoning(index, said)
+                self._reasoning(head, said)
             if said:
                 refusal = said.pop("refusal", None)
-                if type(refusal) is not str:
-                    refusal = compact_json(refusal) if refusal else ""
+                if refusal:
+                    head.refusal = mend_text(refusal if type(refusal) is str else compact_json(refusal))
                 choice.update(said)
-        if self._halves is not None:
-            choice, refusal = plain_value(choice), mend_text(refusal)
-        head = CompletionDelta(
-            "", reasoning, pieces, index, finish, word, None, field, refusal, (),
-            None, details, logprobs, None, None, None, choice or None,
-        )  # fmt: skip
-        if type(content) is str and not self._think and self._halves is None:
+        if choice:
+            head.choice_extras = choice if self._halves is None else plain_value(choice)
+        if type(content) is str and self._plain:
             head.text = content
         elif content is not None and content != "":
-            return self._with_content(head, index, content)
+            return self._with_content(head, content)
         return [head]
 
-    def _with_content(self, head: CompletionDelta, index: int, content: Any) -> list[CompletionDelta]:
+    def _with_content(self, head: CompletionDelta, content: Any) -> list[CompletionDelta]:
         """Join content that is not mere text to the first piece, and put after it what that has no room for."""
         if type(content) is list and len(content) == 1 and self._halves is None and not head.reasoning:
             thought = thinking_fields(content[0])  # the usual piece while Mistral thinks
@@ -149,7 +149,7 @@ class Decoder:
                 head.reasoning, head.signature, head.details = thought
                 head.reasoning_field = "thinking"
                 return [head]
-        after = self._content(index, content)
+        after = self._content(head.choice, content)
         if after and (not head.reasoning or not after[0].reasoning):
             # Reasoning comes before text in one piece, as it does in a list.
             lead = after.pop(0)
@@ -159,44 +159,29 @@ class Decoder:
                 head.details = head.details or lead.details
             head.signature = lead.signature
         if after:  # calls follow what was said
-            after.append(CompletionDelta(calls=head.calls, choice=index))
+            after.append(CompletionDelta(calls=head.calls, choice=head.choice))
             head.calls = ()
         return [head, *after]
 
-    def _calls(self, said: dict[str, Any], whole: bool) -> tuple[CallDelta, ...]:
-        calls = said.pop("tool_calls", None)
-        if calls and type(calls) is not list:
-            said["tool_calls"] = calls
-            calls = None
-        pieces = tuple([_call(entry, whole) for entry in calls if type(entry) is dict]) if calls else ()
-        if said and type(legacy := said.pop("function_call", None)) is dict:
-            # The old form has one call at most; its pieces carry neither id nor index.
-            piece = _call({"function": legacy, "index": None if whole else -1}, whole)
-            piece.legacy = True
-            pieces = (*pieces, piece)
-        return pieces
-
-    def _reasoning(self, index: int, said: dict[str, Any]) -> tuple[str, str | None, tuple[dict[str, Any], ...]]:
+    def _reasoning(self, head: CompletionDelta, said: dict[str, Any]) -> None:
         """Take reasoning out of a message. The same text may stand under several names; the first one counts."""
-        text, field = "", None
         for key in self._dialect.reasoning_keys:
-            if (value := said.pop(key, None)) and not text:
-                text, field = value if type(value) is str else compact_json(value), key
-        if self._halves is not None and text:
-            text = self._joined(index, "reasoning", text)
-        details = said.pop("reasoning_details", None)
-        if type(details) is not list or not details:
-            return text, field, ()
-        entries = tuple(entry for entry in details if type(entry) is dict)
-        if not entries:
-            return text, field, ()
-        if self._halves is not None:
-            entries = tuple(plain_value(entries))
-        if not text:
-            text = "".join([str(entry.get("text") or entry.get("summary") or "") for entry in entries])
-        return text, "reasoning_details", entries
+            value = said.pop(key, None)
+            if value and not head.reasoning:
+                head.reasoning = value if type(value) is str else compact_json(value)
+                head.reasoning_field = key
+        if self._halves is not None and head.reasoning:
+            head.reasoning = self._joined(head.choice, "reasoning", head.reasoning)
+        if said and (details := said.pop("reasoning_details", None)) and type(details) is list:
+            entries = tuple(entry for entry in details if type(entry) is dict)
+            if not entries:
+                return
+            head.details = entries if self._halves is None else tuple(plain_value(entries))
+            head.reasoning_field = "reasoning_details"
+            if not head.reasoning:
+                head.reasoning = "".join([str(it.get("text") or it.get("summary") or "") for it in head.details])
 
-    def _content(self, index: int, content: Any) -> list[CompletionDelta]:
+    def _content(self, index: int | None, content: Any) -> list[CompletionDelta]:
         if content is None or content == "":
             return []
         if type(content) is str:
@@ -219,7 +204,7 @@ class Decoder:
                 deltas.append(CompletionDelta(choice=index, parts=(part,)))
         return deltas
 
-    def _text(self, index: int, text: str) -> list[CompletionDelta]:
+    def _text(self, index: int | None, text: str) -> list[CompletionDelta]:
         if self._halves is not None:
             text = self._joined(index, "text", text)
         if not self._think:
@@ -228,13 +213,18 @@ class Decoder:
         return [_piece(index, thinking, piece) for thinking, piece in splitter.feed(text)]
 
     def _thought(
-        self, index: int, field: str | None, text: str, signature: str | None, details: tuple[dict[str, Any], ...]
+        self,
+        index: int | None,
+        field: str | None,
+        text: str,
+        signature: str | None,
+        details: tuple[dict[str, Any], ...],
     ) -> CompletionDelta:
         if self._halves is not None:
             text, details = self._joined(index, "reasoning", text), tuple(plain_value(details))
         return CompletionDelta("", text, (), index, None, None, None, field, "", (), signature, details)
 
-    def _joined(self, index: int, field: str, text: str) -> str:
+    def _joined(self, index: int | None, field: str, text: str) -> str:
         """Put half an emoji before its other half; hold one back at the end of a piece."""
         assert self._halves is not None
         text = self._halves.pop((index, field), "") + text
@@ -244,10 +234,25 @@ class Decoder:
         return mend_text(text)
 
 
-def _piece(index: int, thinking: bool, text: str) -> CompletionDelta:
+def _piece(index: int | None, thinking: bool, text: str) -> CompletionDelta:
     if thinking:
         return CompletionDelta(reasoning=text, choice=index, reasoning_field="think_tags")
     return CompletionDelta(text, choice=index)
+
+
+def _calls(said: dict[str, Any], whole: bool) -> tuple[CallDelta, ...]:
+    calls = said.pop("tool_calls", None)
+    pieces: tuple[CallDelta, ...] = ()
+    if type(calls) is list:
+        pieces = tuple([_call(entry, whole) for entry in calls if type(entry) is dict])
+    elif calls:
+        said["tool_calls"] = calls
+    if said and type(legacy := said.pop("function_call", None)) is dict:
+        # The old form has one call at most; its pieces carry neither id nor index.
+        piece = _call({"function": legacy, "index": None if whole else -1}, whole)
+        piece.legacy = True
+        pieces = (*pieces, piece)
+    return pieces
 
 
 def _text(value: Any) -> str | None:
