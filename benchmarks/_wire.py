@@ -109,13 +109,10 @@ def _chunk(vendor: str, delta: dict[str, Any], *, number: int, finish: str | Non
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return {**chunk, "system_fingerprint": "fp_c82faf3ca0", "choices": [choice], **end}
     if vendor == "together":
-        choice = {
-            "index": 0,
-            "text": delta.get("content") or "",
-            "logprobs": None,
-            "finish_reason": finish,
-            "seed": None,
-        }
+        choice = {"index": 0, "logprobs": None, "finish_reason": finish}
+        if "tool_calls" in delta:
+            return {**chunk, "choices": [{**choice, "delta": delta}]}
+        choice |= {"text": delta.get("content") or "", "seed": None}
         return {**chunk, "choices": [{**choice, "delta": {"token_id": 1000 + number, **delta}}], "usage": None, **end}
     return {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], "p": padding, **end}
 
